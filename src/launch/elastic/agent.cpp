@@ -43,6 +43,15 @@ class Leader {
     const JobView job = look();
     follow(job, decide(job, {.silent_s = std::chrono::duration<double>(plan_.grace).count(), .join_s = plan_.join_s}));
   }
+  // Whether the launchers of all nodes that answer know that the job is over.
+  bool all_know() {
+    for (int64_t node = 1; node < plan_.num_nodes; ++node) {
+      const Beat& beat = beats_[static_cast<size_t>(node)];
+      const bool answers = !beat.text.empty() && AgentClock::now() - beat.since <= kNodeSilence;
+      if (answers && !board_.read(bye_key(node))) return false;
+    }
+    return true;
+  }
 
  private:
   struct Beat {
@@ -184,15 +193,19 @@ class Agent {
     for (int64_t local = 0; local < plan_.num_local; ++local) start(local);
     while (crew_.is_busy() || may_start() || (leader_ && !end_code_)) {
       crew_.wait_for_news();
-      for (const int number : crew_.pass_on_signals()) is_stopping_ |= number == SIGINT || number == SIGTERM;
+      // All are meant to end by it, or to save and end: one that was started again would know nothing of it.
+      if (!crew_.pass_on_signals().empty()) is_stopping_ = true;
       for (const Worker& ended : crew_.reap()) note_end(ended);
-      start_due();
-      beat();
-      if (leader_ && !end_code_) leader_->lead();
-      look_at_board();
+      try {
+        talk();
+      } catch (const CommError&) {
+        if (leader_ || crew_.any_running() || may_start()) throw;
+        break;  // who keeps it is done, as this node is
+      }
       end_stopped();
       if (end_code_.value_or(0) != 0) crew_.press_on(ended_at_, plan_.grace);  // one that is done ends by itself
     }
+    leader_ ? wait_for_others() : say_bye();
     return static_cast<int>(end_code_.value_or(last_code_));
   }
 
@@ -202,8 +215,23 @@ class Agent {
     pid_t pid = 0;
     AgentClock::time_point start_at{};
     AgentClock::duration stopped_for{};
+    bool is_news = false;  // the board does not have it yet
   };
 
+  // All that needs the board; nothing does once the job is over.
+  void talk() {
+    start_due();
+    if (end_code_) return;
+    for (Place& place : slots_) {
+      if (std::exchange(place.is_news, false))
+        board_->set(slot_key(place.slot.id.node, place.slot.id.local), text_of(place.slot));
+    }
+    beat();
+    if (leader_) leader_->lead();
+    look_at_board();
+  }
+  void say_bye();
+  void wait_for_others();
   void start(int64_t local);
   void note_end(const Worker& ended);
   void plan_start(Place& place);
@@ -211,7 +239,6 @@ class Agent {
   void beat();
   void look_at_board();
   void end_stopped();
-  void tell(const Place& place) { board_->set(slot_key(place.slot.id.node, place.slot.id.local), text_of(place.slot)); }
   int64_t rank_of(const Place& place) const { return plan_.node * plan_.num_local + place.slot.id.local; }
   bool may_start() const {
     return !end_code_ && std::ranges::any_of(slots_, [](const Place& place) { return place.slot.state == Slot::State::Waiting; });
@@ -233,6 +260,23 @@ class Agent {
   AgentClock::time_point ended_at_{};
 };
 
+void Agent::say_bye() {
+  try {
+    board_->set(bye_key(plan_.node), "bye");
+  } catch (const CommError&) {
+    return;  // who would hear it is gone
+  }
+}
+
+// The board goes with this process, and a launcher that finds it gone cannot tell a run that is done from one that is lost.
+void Agent::wait_for_others() {
+  const auto until = AgentClock::now() + plan_.grace;
+  while (!leader_->all_know() && AgentClock::now() < until) {
+    crew_.wait_for_news();
+    if (!crew_.pass_on_signals().empty()) return;
+  }
+}
+
 void Agent::start(int64_t local) {
   Place& place = slots_[static_cast<size_t>(local)];
   place.slot.id = {.node = plan_.node, .local = local, .start = place.pid == 0 ? 0 : place.slot.id.start + 1};
@@ -245,17 +289,18 @@ void Agent::start(int64_t local) {
   worker.environment.emplace_back(kElasticId, text_of(place.slot.id));
   worker.environment.emplace_back(kElasticLimits, cat(plan_.limits.least, ":", plan_.limits.most));
   place.pid = crew_.start(worker);
-  tell(place);
+  place.is_news = true;
 }
 
 void Agent::note_end(const Worker& ended) {
   const auto found = std::ranges::find_if(slots_, [&](const Place& place) { return place.pid == ended.pid; });
   if (found == slots_.end()) return;
   Slot& slot = found->slot;
+  found->is_news = true;
   slot.code = ended.ending.code;
   if (slot.code == 0) {
     slot.state = Slot::State::Done;
-    return tell(*found);
+    return;
   }
   last_code_ = slot.code;
   slot.words = cat("rank ", ended.rank, " (process ", ended.pid, " on ", host_name(), ") ", ended.ending.words);
@@ -263,10 +308,9 @@ void Agent::note_end(const Worker& ended) {
   if (is_defective_code(slot.code)) {
     slot.words += " since it computes wrong numbers, and is left out from now on";
     slot.state = Slot::State::Gone;
-    return tell(*found);
+    return;
   }
   plan_start(*found);
-  tell(*found);
 }
 
 // Again, later and later while losses follow each other, unless the job ends.
@@ -290,7 +334,7 @@ void Agent::start_due() {
     if (place.slot.state != Slot::State::Waiting) continue;
     if (is_stopping_ || end_code_) {
       place.slot.state = Slot::State::Gone;
-      tell(place);
+      place.is_news = true;
     } else if (AgentClock::now() >= place.start_at) {
       start(place.slot.id.local);
     }
@@ -298,13 +342,12 @@ void Agent::start_due() {
 }
 
 void Agent::beat() {
-  if (plan_.node == 0 || AgentClock::now() - beat_at_ < std::chrono::seconds(1)) return;
+  if (leader_ || AgentClock::now() - beat_at_ < std::chrono::seconds(1)) return;
   beat_at_ = AgentClock::now();
   board_->set(beat_key(plan_.node), cat(++beats_));
 }
 
 void Agent::look_at_board() {
-  if (end_code_) return;
   if (const auto end = board_->read(kEndKey)) {
     end_code_ = numbers_in(*end).empty() ? 1 : numbers_in(*end).front();
     ended_at_ = AgentClock::now();

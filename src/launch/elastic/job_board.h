@@ -36,6 +36,8 @@ inline constexpr const char* kNowKey = "elastic/now";
 inline std::string round_key(int64_t number) { return cat("elastic/round/", number); }
 // The job is over: an exit code and a sentence. Of the first node's launcher.
 inline constexpr const char* kEndKey = "elastic/end";
+// A node's launcher has read that, or leaves: nobody need keep the board for it. Of it.
+inline std::string bye_key(int64_t node) { return cat("elastic/bye/", node); }
 // Numbers of ranks with which the run can go on, "4 2 1". Of every rank, the same.
 inline constexpr const char* kSizesKey = "elastic/sizes";
 // The run's folder is its own: what it has saved may be continued. Of the first rank.

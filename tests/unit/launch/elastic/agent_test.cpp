@@ -12,6 +12,8 @@
 #include <optional>
 #include <string>
 
+#include "core/error.h"
+
 namespace welkin::launch {
 namespace {
 
@@ -43,6 +45,82 @@ TEST(ElasticAgent, AProcessThatStaysStoppedDoesNotHoldUpSigterm) {
               HasSubstr("is stopped (SIGSTOP) and did not go on within 0.3 s: it is ended"));
   EXPECT_EQ(code, 128 + SIGKILL);
   EXPECT_LT(std::chrono::steady_clock::now() - begin, std::chrono::seconds(10));
+}
+
+// Of the first of two nodes: the other one's launcher takes its time.
+class SlowOther final : public JobBoard {
+ public:
+  SlowOther() { board_.set(beat_key(1), "1"); }
+  void set(const std::string& key, const std::string& text) override {
+    if (key == kEndKey) ended_ = std::chrono::steady_clock::now();
+    board_.set(key, text);
+  }
+  std::optional<std::string> read(const std::string& key) override {
+    if (key != bye_key(1)) return board_.read(key);
+    if (!ended_ || std::chrono::steady_clock::now() - *ended_ < kTime) return {};
+    is_heard_ = true;
+    return "bye";
+  }
+  ~SlowOther() override { EXPECT_TRUE(is_heard_); }
+
+  static constexpr auto kTime = std::chrono::milliseconds(700);
+
+ private:
+  MemoryBoard board_;
+  std::optional<std::chrono::steady_clock::time_point> ended_;
+  bool is_heard_ = false;
+};
+
+ElasticPlan plan_of(const std::string& script, int64_t node) {
+  ElasticPlan plan;
+  plan.command = {"/bin/sh", "-c", script};
+  plan.num_nodes = 2;
+  plan.node = node;
+  plan.limits = {.least = 1, .most = 2};
+  plan.environment = [](int64_t) { return std::vector<std::pair<std::string, std::string>>(); };
+  return plan;
+}
+
+TEST(ElasticAgent, TheBoardStaysUntilTheOtherNodesKnowTheEnd) {
+  const auto begin = std::chrono::steady_clock::now();
+  EXPECT_EQ(run_elastic(plan_of("exit 2", 0), [] { return std::make_unique<SlowOther>(); }), 2);
+  EXPECT_GE(std::chrono::steady_clock::now() - begin, SlowOther::kTime);
+}
+
+// Which is no loss for a node that is done.
+class BoardThatGoes final : public JobBoard {
+ public:
+  void set(const std::string& key, const std::string& text) override {
+    check();
+    board_.set(key, text);
+  }
+  std::optional<std::string> read(const std::string& key) override {
+    check();
+    return board_.read(key);
+  }
+
+ private:
+  void check() const {
+    if (std::chrono::steady_clock::now() - began_ > std::chrono::milliseconds(300)) throw CommError("store", "gone", "Do this");
+  }
+
+  MemoryBoard board_;
+  std::chrono::steady_clock::time_point began_ = std::chrono::steady_clock::now();
+};
+
+TEST(ElasticAgent, ALostBoardIsTheEndForANodeThatIsDone) {
+  EXPECT_EQ(run_elastic(plan_of("sleep 0.2; exec sleep 0.4 &", 1), [] { return std::make_unique<BoardThatGoes>(); }), 0);
+  EXPECT_THROW(run_elastic(plan_of("sleep 5", 1), [] { return std::make_unique<BoardThatGoes>(); }), CommError);
+}
+
+// It was sent SIGUSR1 by this launcher, before anything of it could handle that: another start would not know of it.
+TEST(ElasticAgent, WhatASignalToTheJobHasEndedIsNotStartedAgain) {
+  ElasticPlan plan = plan_of("kill -USR1 $PPID; sleep 0.3; kill -KILL $$", 0);
+  plan.num_nodes = 1;
+  plan.limits = {.least = 1, .most = 1};
+  testing::internal::CaptureStderr();
+  EXPECT_EQ(run_elastic(plan, [] { return std::make_unique<MemoryBoard>(); }), 128 + SIGKILL);
+  EXPECT_THAT(testing::internal::GetCapturedStderr(), testing::Not(HasSubstr("started again")));
 }
 
 }  // namespace
