@@ -79,6 +79,17 @@ int doctor(int argc, char** argv, const EarlyOptions& options, const welkin::lau
                                     std::vector<std::string>(argv + 1, argv + verb_at), welkin::parallel::make_store_board);
 }
 
+// SIGUSR1 announces the end of a job, perhaps while libraries load: it waits until who handles it is there (core/signals.h, the
+// launcher's Crew). Other verbs end by it as by any signal.
+void hold_announcements(int argc, char** argv) {
+  const int verb_at = early_options(argc, argv).verb_at;
+  const std::string_view verb = verb_at < argc ? argv[verb_at] : "";
+  sigset_t announcements;
+  sigemptyset(&announcements);
+  sigaddset(&announcements, SIGUSR1);
+  sigprocmask(verb == "train" || verb == "launch" ? SIG_BLOCK : SIG_UNBLOCK, &announcements, nullptr);
+}
+
 int run(int argc, char** argv) {
   const EarlyOptions options = early_options(argc, argv);
   if (options.verb_at < argc && std::string_view(argv[options.verb_at]) == "launch") return launch(argc, argv, options.verb_at);
@@ -102,6 +113,7 @@ int run(int argc, char** argv) {
 
 int main(int argc, char** argv) {
   std::signal(SIGPIPE, SIG_IGN);  // `| head`: a reader that goes away ends the output to it, not the run
+  hold_announcements(argc, argv);
   try {
     return run(argc, argv);
   } catch (const welkin::Error& error) {

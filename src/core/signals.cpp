@@ -62,6 +62,10 @@ void InterruptWatch::watch(size_t index) {
   sigemptyset(&action.sa_mask);
   action.sa_flags = SA_RESTART;  // reads and writes in progress go on: the step is to finish
   sigaction(kWatched[index], &action, &former_[index].emplace());
+  sigset_t now_heard;  // a launcher starts processes with SIGUSR1 blocked, which may have come meanwhile
+  sigemptyset(&now_heard);
+  sigaddset(&now_heard, kWatched[index]);
+  pthread_sigmask(SIG_UNBLOCK, &now_heard, nullptr);
 }
 
 InterruptWatch::~InterruptWatch() {

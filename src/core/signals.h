@@ -10,9 +10,9 @@
 
 namespace welkin {
 
-// Installs the handlers while it lives and puts the former ones back. At most one lives at a time; whoever runs the verb makes it
-// and passes it down. A signal that repeats within 100 ms counts once: the terminal and a launcher often both deliver the same
-// Ctrl-C.
+// Installs the handlers while it lives and puts the former ones back; what was blocked of their signals is heard from then on. At
+// most one lives at a time; whoever runs the verb makes it and passes it down. A signal that repeats within 100 ms counts once:
+// the terminal and a launcher often both deliver the same Ctrl-C.
 class InterruptWatch {
  public:
   // Requeue: SIGUSR1 alone, with which a batch system announces the end of a job; the others end the process as they do without

@@ -117,7 +117,9 @@ pid_t Crew::start(const WorkerStart& worker) {
   posix_spawnattr_init(&attributes);
   posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETPGROUP | POSIX_SPAWN_SETSIGMASK);
   posix_spawnattr_setpgroup(&attributes, 0);  // a group of its own: the terminal's Ctrl-C comes through us, once
-  posix_spawnattr_setsigmask(&attributes, &former_);
+  sigset_t blocked = former_;
+  sigaddset(&blocked, SIGUSR1);
+  posix_spawnattr_setsigmask(&attributes, &blocked);
   std::vector<std::string> arguments = worker.command;
   std::vector<std::string> variables = merged_environment(worker.environment);
   pid_t pid = 0;
