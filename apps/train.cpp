@@ -2,6 +2,7 @@
 // `welkin train`: resolves the configuration, meets the other processes of the run, and runs the trainer.
 #include <unistd.h>
 
+#include <algorithm>
 #include <csignal>
 #include <cstdlib>
 #include <ctime>
@@ -25,8 +26,10 @@
 #include "core/duration.h"
 #include "core/error.h"
 #include "core/signals.h"
+#include "core/stopwatch.h"
 #include "core/text.h"
 #include "launch/batch/scheduler.h"
+#include "launch/elastic/agent.h"
 #include "launch/ranks.h"
 #include "launch/worker_start.h"
 #include "observe/log/console.h"
@@ -131,12 +134,23 @@ std::string benchy_file() {
   return path == nullptr ? std::string() : std::string(path);
 }
 
-// The nearer of the limit that was given and the job's. One rank asks for all.
-std::optional<train::TimeLimit> time_limit_of(const config::LoopConfig& config, const launch::RankInfo& place) {
+// Since the job began, as far as this process knows: a launcher that starts processes again says when it was.
+double seconds_of_job(const Stopwatch& of_process) {
+  const char* const began = read_environment(launch::kJobStarted);
+  const auto at = parse_count(began == nullptr ? "" : began);
+  const double of_job = at ? std::difftime(std::time(nullptr), static_cast<std::time_t>(*at)) : 0;
+  return std::max(of_job, of_process.seconds());
+}
+
+// The nearer of the limit that was given, from the beginning of the job, and the batch system's. One rank asks for all.
+std::optional<train::TimeLimit> time_limit_of(const config::LoopConfig& config, const launch::RankInfo& place,
+                                              double seconds_of_job) {
   if (place.rank != 0) return {};
   auto left = launch::time_left(read_environment, launch::output_of, std::time(nullptr));
-  const auto given = parse_duration_s(config.time_limit);
-  if (given && (!left || static_cast<double>(*given) < left->seconds)) left = {static_cast<double>(*given), "--time_limit"};
+  if (const auto given = parse_duration_s(config.time_limit)) {
+    const double rest = static_cast<double>(*given) - seconds_of_job;
+    if (!left || rest < left->seconds) left = {rest, "--time_limit"};
+  }
   if (!left) return {};
   return train::TimeLimit(left->seconds, static_cast<double>(config.time_limit_margin), left->source);
 }
@@ -146,8 +160,8 @@ bool is_to_be_requeued(const train::RunOutcome& outcome) {
 }
 
 // A time limit would find the next job where it found this one. Who sends a signal knows what it wants.
-void check_time_was_enough(const train::RunOutcome& outcome) {
-  if (outcome.own_steps > 0 || outcome.stop_signal == SIGUSR1) return;
+void check_time_was_enough(const train::RunOutcome& outcome, bool is_started_again) {
+  if (outcome.own_steps > 0 || is_started_again || outcome.stop_signal == SIGUSR1) return;
   throw ConfigError("requeue", "the job is not queued again, for it has not done a step: its time was over before",
                     "Give it more time, or a smaller --time_limit_margin");
 }
@@ -203,6 +217,8 @@ struct TrainCall {
   train::interchange::InitialWeights weights;
   std::optional<train::LrRangeOptions> find_lr;
   std::string requeue_command;
+  bool is_started_again;  // in the place of a process that was lost, of whose steps this one does not know
+  Stopwatch since_start;
   train::FaultInjector* faults;
   std::unique_ptr<train::MemorySnapshot> snapshot;
 };
@@ -225,7 +241,7 @@ RoundEnd train_in(TrainCall& call, const InterruptWatch& interrupt, const launch
       .resume_command = resume_command(typed_command(call.application, call.argc, call.argv, place), resolved.config.loop.resume),
       .init_from = text_flag(call.line, "init_from"),
       .initial_weights = call.weights,
-      .time_limit = time_limit_of(resolved.config.loop, place),
+      .time_limit = time_limit_of(resolved.config.loop, place, seconds_of_job(call.since_start)),
       .find_lr = call.find_lr,
       .peak_file = train::peak_file(read_environment("XDG_CACHE_HOME"), read_environment("HOME")),
       .measure_peak = has_flag(call.line, "measure_peak"),
@@ -268,7 +284,7 @@ RoundEnd train_in(TrainCall& call, const InterruptWatch& interrupt, const launch
     run_as_rank(world, body, report);
   }
   if (world.is_main() && !call.requeue_command.empty() && is_to_be_requeued(outcome)) {
-    check_time_was_enough(outcome);
+    check_time_was_enough(outcome, call.is_started_again);
     requeue(call.requeue_command, log);
   }
   // Who stops a run by hand does not want what comes after it; a scheduler's signal is how a job ends.
@@ -285,6 +301,7 @@ int verb_train(Application& application, int argc, char** argv) {
     return 0;
   }
   InterruptWatch interrupt(InterruptWatch::Watched::Requeue);
+  const Stopwatch since_start;
   const launch::RankInfo place = launch::find_ranks(read_environment);
   const int64_t world_size = is_dry_run(line)        ? whole_flag(line, "world", place.world_size)
                              : place.elastic.empty() ? place.world_size
@@ -307,6 +324,8 @@ int verb_train(Application& application, int argc, char** argv) {
                  .weights = initial_weights(line),
                  .find_lr = find_lr,
                  .requeue_command = resolved.config.loop.requeue ? launch::requeue_command(read_environment) : std::string(),
+                 .is_started_again = is_started_again(place),
+                 .since_start = since_start,
                  .faults = faults.get(),
                  .snapshot = begin_snapshot(line, resolved, place)};
   if (!place.elastic.empty()) {

@@ -5,6 +5,7 @@
 #include <charconv>
 #include <cmath>
 #include <cstdlib>
+#include <ctime>
 #include <iostream>
 #include <optional>
 #include <string_view>
@@ -196,6 +197,7 @@ BatchJob batch_job(const LaunchArguments& arguments, std::vector<std::string> co
 int run_rounds(const LaunchArguments& arguments, WorkerPlan plan, const MakeBoard& make_board) {
   const ReadVariable read = [](const char* name) { return std::getenv(name); };
   std::string secret = job_secret(read);
+  plan.environment.emplace_back(kJobStarted, std::to_string(std::time(nullptr)));
   if (secret.empty() && plan.num_nodes == 1) plan.environment.emplace_back("WELKIN_JOB_SECRET", secret = random_token());
   const BoardPlace place{.host = plan.master_address,
                          .port = plan.master_port,

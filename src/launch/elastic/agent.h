@@ -30,6 +30,8 @@ struct ElasticPlan {
 // Variables of a process: its ProcessId, and the limits.
 inline constexpr const char* kElasticId = "WELKIN_ELASTIC_ID";
 inline constexpr const char* kElasticLimits = "WELKIN_ELASTIC";
+// Seconds since 1970 at which the launcher began: a process that comes later has the job's time limit, not one of its own.
+inline constexpr const char* kJobStarted = "WELKIN_JOB_STARTED";
 
 // Starts the node's processes, and returns the exit code of the run. Says on stderr who was lost and started again, and why a run
 // cannot go on. `make_board` is called when signals are blocked, so that threads of the board's do not take them. Signals as in

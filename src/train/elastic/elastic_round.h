@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -20,6 +21,7 @@ struct ElasticRound {
   bool has_begun = false;                      // an earlier round had the run's folder: what is there is continued
   std::string note = {};                       // why there is a new round; empty in the first
   std::unique_ptr<CarriedState> carried = {};  // of this rank; the trainer leaves there what the next round takes
+  std::optional<int64_t> first_step = {};      // at which the first round of this process began
   std::function<bool()> is_requested = {};     // processes wait to join
   std::function<void()> say_begun = {};        // of the first rank, when the folder is the run's
 };

@@ -139,7 +139,7 @@ RunOutcome Trainer::run_to_the_end() {
     const bool completed = benchy->run(state_.length, [this](const Step::Source& next) { running_->loop->step_from(next); });
     return {.completed = completed, .stop_signal = completed ? 0 : running_->loop->stop_signal(), .folder = folder_.path()};
   }
-  const int64_t first = state_.position.iteration;
+  const int64_t first = first_step();
   const bool completed = running_->loop->run();
   if (running_->loop->regroups())
     return {.completed = false, .regroups = true, .iterations = state_.position.iteration, .folder = folder_.path()};
@@ -153,6 +153,13 @@ RunOutcome Trainer::run_to_the_end() {
           .own_steps = state_.position.iteration - first,
           .folder = folder_.path(),
           .has_lost_records = profile_->has_lost()};
+}
+
+// Of this process's steps: rounds of an elastic job follow each other in it, and a late one may have none.
+int64_t Trainer::first_step() const {
+  if (context_.elastic == nullptr) return state_.position.iteration;
+  if (!context_.elastic->first_step) context_.elastic->first_step = state_.position.iteration;
+  return *context_.elastic->first_step;
 }
 
 void Trainer::check_and_open(parallel::MeshGroups groups) {

@@ -13,10 +13,10 @@
 #include "train/device/memory_limit.h"
 #include "train/device/process_settings.h"
 #include "train/health/phase_times.h"
+#include "train/nodes/run_lock.h"
 #include "train/profile/profile_session.h"
 #include "train/run/run_data.h"
 #include "train/run/run_folder.h"
-#include "train/nodes/run_lock.h"
 #include "train/run/run_state.h"
 #include "train/run/trainer_context.h"
 #include "train/step/layout.h"
@@ -38,6 +38,7 @@ class Trainer {
 
  private:
   RunOutcome run_to_the_end();
+  int64_t first_step() const;
   void check_and_open(parallel::MeshGroups groups);
   void open_folder();
   void choose_micro_batch();

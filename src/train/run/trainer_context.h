@@ -76,7 +76,7 @@ struct RunOutcome {
   bool regroups = false;   // then: it was left between two steps, for a round with other ranks
   int stop_signal = 0;     // then: the same on every rank; 0: the time limit
   int64_t iterations = 0;
-  int64_t own_steps = 0;  // of these those since it began or resumed
+  int64_t own_steps = 0;  // of these those since this process began or resumed the run
   std::filesystem::path folder;
   bool has_lost_records = false;  // a trace or a timeline could not be written; the log says why
 };
