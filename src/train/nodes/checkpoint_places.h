@@ -36,8 +36,8 @@ class CheckpointPlaces {
   // rank calls it, once, before those below.
   void connect(bool is_sharded);
   // Takes hold of the places outside of the run's folder, for a run that resumes or begins: nobody else writes there until this
-  // object is gone. ConfigError on all ranks where another run works in one, or its checkpoints are there. Every rank calls it, after
-  // connect().
+  // object is gone. ConfigError on all ranks where another run works in one, or its checkpoints are there. Every rank calls it,
+  // after connect().
   void take(bool resumes);
   // The newest whole checkpoint of all places, on every rank; nothing where there is none. Every rank calls it. The first one
   // hears of each that was damaged, and how many there were.

@@ -64,8 +64,6 @@ void sign_place(const fs::path& place, const RunName& owner) {
   write_file_atomically(place / kOwnerFile, json{{"run", owner.id}, {"folder", owner.folder}}.dump() + "\n");
 }
 
-bool is_own(const RunName& owner, const RunName& own) {
-  return own.id.empty() ? owner.folder == own.folder : owner.id == own.id;
-}
+bool is_own(const RunName& owner, const RunName& own) { return own.id.empty() ? owner.folder == own.folder : owner.id == own.id; }
 
 }  // namespace welkin::train

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Whose checkpoints a place outside of the run's folder holds: run.json in it says it. Paths of places have the run's configuration,
-// size and number alone, so that runs of two log roots would share one.
+// Whose checkpoints a place outside of the run's folder holds: run.json in it says it. Paths of places have the run's
+// configuration, size and number alone, so that runs of two log roots would share one.
 #pragma once
 
 #include <filesystem>
