@@ -35,17 +35,20 @@ std::function<std::optional<CheckpointIndex>()> index_if_new(const SaveTask& tas
 
 }  // namespace
 
-// Into every place that takes it. Parts of tensors are put together once: for other places than the first its files are copied.
-CheckpointWriter::Written CheckpointWriter::write_to_places(const SaveTask& task, const std::vector<CheckpointGroup>& groups) {
+// Into every place that takes it. Parts of tensors are put together once: for other places than the first that has them its files
+// are copied.
+CheckpointWriter::Written CheckpointWriter::write_to_places(const SaveTask& task, const std::vector<CheckpointGroup>& groups,
+                                                            const Again& again) {
   Written written;
   const bool is_once = has_parts(groups);
   for (CheckpointPlace* place : task.places) {
+    const bool is_first = place == task.places.front();
+    if (is_once && !is_first && written.folder.empty()) again();
     try {
-      const bool is_first = place == task.places.front();
-      if (is_first || !is_once) {
+      if (!is_once || written.folder.empty()) {
         place->store.save(task.index, groups);
       } else {
-        place->store.copy_from(task.places.front()->store.path_of(task.index.position.iteration), task.index);
+        place->store.copy_from(written.folder, task.index);
       }
       if (written.folder.empty()) written.folder = place->store.path_of(task.index.position.iteration);
       written.places.push_back(place);
@@ -160,12 +163,12 @@ void CheckpointWriter::save_whole(SaveTask task, const TensorLayout& layout) {
   WholeGroups whole(std::exchange(task.groups, {}), layout);
   if (!is_first()) {
     receive_copies(task);  // beside what follows
-    return whole.join_others();
+    return join_passes(whole);
   }
   const RankTensors own{.whole = whole.groups(), .pieces = {}};
   if (!takes_copy(own)) {
-    Written written = write_to_places(task, own.whole);
-    whole.join_others();
+    Written written = write_to_places(task, own.whole, again_with(whole));
+    end_passes(whole);
     written.seconds = since_begin_.seconds();
     send_copies(task, written);
     return note(written);
@@ -176,14 +179,15 @@ void CheckpointWriter::save_whole(SaveTask task, const TensorLayout& layout) {
   } catch (const CommError&) {
     throw;  // nobody is there to join
   } catch (const Error&) {
-    whole.join_others();
+    end_passes(whole);
     Written nothing;
     send_copies(task, nothing);
     throw;
   }
+  end_passes(whole);
   is_beside_ = true;
   job_ = std::async(std::launch::async, [task = std::move(task), copies = std::move(copies), begin = since_begin_] {
-    Written written = write_to_places(task, copies.whole);
+    Written written = write_to_places(task, copies.whole, {});  // nothing is in parts any more
     written.seconds = begin.seconds();
     send_copies(task, written);
     return written;
@@ -331,29 +335,6 @@ void CheckpointWriter::finish() {
 
 void CheckpointWriter::wait_for_own() const {
   if (job_.valid()) job_.wait();
-}
-
-void CheckpointWriter::save_now(SaveTask task, const TensorLayout& layout) {
-  finish();
-  const Stopwatch watch;
-  CheckpointPlace& place = *task.places.front();
-  if (options_.is_sharded) {
-    write_shared_checkpoint(world_, place.store.path_of(task.index.position.iteration), own_tensors(task.groups, layout),
-                            index_if_new(task, place));
-  } else {
-    WholeGroups whole(std::exchange(task.groups, {}), layout);
-    if (!is_first()) return whole.join_others();
-    try {
-      place.store.save(task.index, whole.groups());
-    } catch (const CommError&) {
-      throw;  // nobody is there to join
-    } catch (const Error&) {
-      whole.join_others();
-      throw;
-    }
-    whole.join_others();
-  }
-  save_s_ = watch.seconds();
 }
 
 std::string CheckpointWriter::summary() const {

@@ -54,8 +54,13 @@ class CheckpointWriter {
 
   // In the middle of a run: errors are reported, there or later, and the run goes on. Every rank calls it. CommError.
   void save(SaveTask task, const TensorLayout& layout);
-  // Whole when it returns, into the first place; the one before is waited for. Every rank calls it. Throws on the first rank.
-  void save_now(SaveTask task, const TensorLayout& layout);
+  // Whole when it returns, into the first place that takes it; the one before is waited for. Every rank calls it. On the first
+  // rank the place, with what was wrong with those before it; where none takes it, it throws what the first one said.
+  struct SavedNow {
+    const CheckpointPlace* place = nullptr;
+    std::vector<std::string> errors = {};
+  };
+  SavedNow save_now(SaveTask task, const TensorLayout& layout);
 
   // Whether this rank has written its part of a checkpoint that is to be published when all have.
   bool has_written() const;
@@ -96,7 +101,14 @@ class CheckpointWriter {
   void begin_shared(const SaveTask& task);
   void exchange_and_publish();
   void take_result();
-  static Written write_to_places(const SaveTask& task, const std::vector<CheckpointGroup>& groups);
+  // Before the groups' parts are put together once more.
+  using Again = std::function<void()>;
+  static Written write_to_places(const SaveTask& task, const std::vector<CheckpointGroup>& groups, const Again& again);
+  Again again_with(WholeGroups& whole) const;
+  void end_passes(WholeGroups& whole) const;
+  void join_passes(WholeGroups& whole) const;
+  SavedNow save_whole_now(SaveTask task, const TensorLayout& layout);
+  SavedNow save_pieces_now(const SaveTask& task, const TensorLayout& layout);
   static void send_copies(const SaveTask& task, Written& written);
   void exchange_copies(Written& written) const;
   void receive_copies(const SaveTask& task);

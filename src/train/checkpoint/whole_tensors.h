@@ -49,6 +49,9 @@ class WholeGroups {
   // Takes part in what has not been put together yet: of a rank that does not write, all; of one whose write has failed or was
   // not needed, the rest.
   void join_others();
+  // For another pass over all of them. Every rank calls it.
+  void begin_again() { done_ = 0; }
+  bool has_parts() const { return !split_.empty(); }  // the same on all ranks
 
  private:
   void join_parts(const TensorLayout& layout);

@@ -139,9 +139,18 @@ SaveTask RunCheckpoints::task_for(std::vector<CheckpointPlace*> places, bool is_
           .best = is_best ? std::optional(best_record()) : std::nullopt};
 }
 
-void RunCheckpoints::save() {
+bool RunCheckpoints::save() {
   settle_best();
-  writer_.save_now(task_for({places_.all().data()}, /*is_best=*/false), tensor_layout());
+  std::vector<CheckpointPlace*> places;
+  for (CheckpointPlace& place : places_.all()) places.push_back(&place);
+  const auto saved = writer_.save_now(task_for(std::move(places), /*is_best=*/false), tensor_layout());
+  for (const std::string& error : saved.errors) context_.log.error(error);
+  const bool is_elsewhere = saved.place != nullptr && saved.place != &places_.own();
+  if (is_elsewhere) {
+    context_.log.warning(cat("The run's folder did not take the checkpoint of step ", state_.position.iteration, ": it is in ",
+                             saved.place->store.path_of(state_.position.iteration).string()));
+  }
+  return !is_elsewhere;
 }
 
 bool RunCheckpoints::note_best(double value) {

@@ -44,8 +44,9 @@ class RunCheckpoints {
   // Of an elastic run: what this rank takes into the next round; nothing where state is shared out. Exchanges nothing.
   std::unique_ptr<CarriedState> carry();
 
-  // Whole when it returns. Every rank calls it; the first one throws.
-  void save();
+  // Whole when it returns, in the run's folder, or else in the first other place that takes it: then false, on the first rank.
+  // Every rank calls it; the first one throws where no place takes it.
+  bool save();
   // Whether the weights of the present step are the best so far, by this value. One that could not be saved does not count: it is
   // waited for. Every rank calls it.
   bool note_best(double value);

@@ -338,11 +338,15 @@ void RunLoop::agree_to_stop() {
 
 void RunLoop::finish() {
   if (parts_.data.stream() != nullptr) context_.log.info(parts_.data.stream()->text());
-  parts_.checkpoints.save();
+  const bool is_in_folder = parts_.checkpoints.save();
   parts_.checkpoints.prune();
   say_checkpoints();
   tell_saved();
   parts_.health.saved(parts_.checkpoints.newest());
+  if (!is_in_folder) {
+    throw CheckpointError("train", cat("the run's folder has not the last checkpoint: saved=", parts_.checkpoints.newest()),
+                          "See the reason above; free space, then --resume continues from there and saves it again");
+  }
   if (context_.faults != nullptr) context_.faults->say_unused(state_.position.iteration);
   parts_.health.end("finished");
   parts_.report.finish();

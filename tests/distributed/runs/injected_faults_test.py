@@ -57,6 +57,15 @@ class InjectedFaults(RanksCase):
         self.assertIn("replicas of a parameter differ at step 6: parameter=head.weight", text)
         self.assertEqual(checkpoints(root)[-1], 4)
 
+    def test_a_full_run_folder_leaves_the_other_place(self):
+        """Also where parts of tensors are put together while they are written, with steps that wait for it."""
+        for split in (("--tensor_parallel", "2"), ("--shard", "full")):
+            root, disk = self.folder / split[1], self.folder / f"disk{split[1]}"
+            flags = (*split, "--checkpoint_dirs", f"fast:{disk}:4:4", "--checkpoint_interval", "4", "--keep_checkpoints", "9", "--checkpoint_async=false")
+            text = self.run_ranks(2, self.write(LONG), root, *flags, "--inject", "write_error:step=12,error=EIO,phase=create")
+            self.assertEqual(text.count("cannot be saved"), 1, text)
+            self.assertEqual(sorted(path.name for path in disk.glob("*/*/00/step_*")), ["step_12", "step_4", "step_8"])
+
     def test_a_slow_rank_is_named_with_its_phase(self):
         _, root = self.faulty("slow:step=1,steps=14,rank=1,phase=forward,seconds=0.3", "--set", "slow_rank_interval=5")
         self.assertRegex(log_text(root), r"event slow_rank: step=10, rank=1, host=\S+, phase=forward, factor=\S+ of the median over 5 steps")

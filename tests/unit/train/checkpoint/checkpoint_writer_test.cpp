@@ -134,6 +134,20 @@ TEST(CheckpointWriter, SaysWhichBestOneIsThere) {
   EXPECT_EQ(bed.reports.size(), 1u);
 }
 
+TEST(CheckpointWriter, TheLastOneGoesWhereThereIsRoom) {
+  const ScratchFolder folder;
+  WriterBed bed;
+  put_file_at(folder / "full");
+  CheckpointPlace bad{.name = {}, .store = CheckpointStore(folder / "full" / "run")};
+  CheckpointPlace good{.name = "fast", .store = CheckpointStore(folder / "run")};
+  CheckpointWriter writer(bed.world.world_group(), bed.options());
+  const auto saved = writer.save_now(bed.task(3, {&bad, &good}), bed.layout());
+  EXPECT_EQ(saved.place, &good);
+  EXPECT_EQ(saved.errors.size(), 1u);
+  EXPECT_THAT(good.store.steps(), ElementsAre(3));
+  EXPECT_THROW(writer.save_now(bed.task(4, {&bad}), bed.layout()), Error);
+}
+
 TEST(CheckpointWriter, SkipsWhileAnotherIsBeingWritten) {
   const ScratchFolder folder;
   WriterBed bed;
