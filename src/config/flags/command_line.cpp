@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "config/flags/command_line.h"
 
+#include <algorithm>
 #include <utility>
 
 #include "config/flags/flag.h"
+#include "config/schema/value.h"
 #include "config/yaml/yaml_document.h"
 #include "core/error.h"
 #include "core/text.h"
@@ -101,12 +103,21 @@ class Parser {
 
   void apply(const Flag& flag, const std::string& value) {
     if (flag.key != nullptr) {
+      check_once(flag);
       result_.settings.push_back({std::string(flag.key->path), value, cat("--", flag.name)});
     } else if (flag.is_extra) {
       result_.extra[flag.name] = value;
     } else {
       steer(flag.name, value);
     }
+  }
+
+  // A second list would take the place of the first; who writes it means both. The tutorials' programs take the last of a flag.
+  void check_once(const Flag& flag) const {
+    const std::string origin = cat("--", flag.name);
+    const auto is_same = [&](const Setting& setting) { return setting.flag == origin; };
+    if (!is_text_list(*flag.key) || flag.tutorials != 0 || std::ranges::none_of(result_.settings, is_same)) return;
+    throw ConfigError(kComponent, cat("a list is given twice: ", origin), cat("Write all of it in one: ", origin, " a,b"));
   }
 
   void steer(const std::string& name, const std::string& value) {

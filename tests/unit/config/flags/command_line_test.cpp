@@ -103,6 +103,8 @@ TEST(CommandLine, RefusesWithNearestNames) {
       {{"--config", "--noddp"}, "a value is missing: --config"},
       {{"--enable_jit=yes"}, "a switch is true or false: --enable_jit=yes. Use --enable_jit or --no-enable_jit."},
       {{"--no-num_epochs"}, "only switches have a --no- form: --no-num_epochs. Give --num_epochs a value."},
+      {{"--checkpoint_dirs=fast:/a", "--checkpoint_dirs=safe:/b"},
+       "a list is given twice: --checkpoint_dirs. Write all of it in one: --checkpoint_dirs a,b."},
       {{"short"}, "unexpected argument: short. Flags begin with two dashes: --config short; see --help."},
       {{"-n", "3"}, "unexpected argument: -n"},
       {{"--tutorial=sc24"}, "unknown tutorial: --tutorial sc24. Use sc21, sc22, sc23 or dl4sci25."},
