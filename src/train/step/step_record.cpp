@@ -16,7 +16,8 @@ EpochMeter::EpochMeter(c10::Device device) {
 }
 
 void EpochMeter::add(const StepRecord& record) {
-  const at::Tensor weight = at::isfinite(record.loss).to(at::kDouble) * record.num_samples;
+  at::Tensor weight = at::isfinite(record.loss).to(at::kDouble) * record.num_samples;
+  if (record.spike.defined()) weight = weight * (1 - record.spike * record.gradient.found_inf.gt(0));
   loss_sum_.add_(at::nan_to_num(record.loss.to(at::kDouble), 0, 0, 0) * weight);
   weight_.add_(weight);
   skipped_.add_(record.gradient.found_inf);

@@ -28,7 +28,8 @@ struct StepRecord {
   at::Tensor requests;
 };
 
-// The epoch's mean loss, weighted by samples, in double on the device. Losses that are not finite are left out and counted.
+// The epoch's mean loss, weighted by samples, in double on the device. Losses that are not finite are left out, and those of
+// spikes whose update is; steps without an update are counted.
 class EpochMeter {
  public:
   explicit EpochMeter(c10::Device device);
