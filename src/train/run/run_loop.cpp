@@ -5,8 +5,6 @@
 #include <ATen/ops/full.h>
 
 #include <algorithm>
-#include <cmath>
-#include <csignal>
 #include <optional>
 
 #include "config/schema/early_stopping.h"
@@ -25,12 +23,6 @@
 
 namespace welkin::train {
 namespace {
-
-const char* cause_of_stop(int signal) {
-  return signal == 0 ? "the time limit" : signal == SIGINT ? "SIGINT" : signal == SIGUSR1 ? "SIGUSR1" : "SIGTERM";
-}
-
-double in_hundredths(double seconds) { return std::round(seconds * 100) / 100; }
 
 std::function<void(at::Tensor&, at::Tensor&)> losses_of(FaultInjector* faults) {
   if (faults == nullptr || !faults->changes_losses()) return {};
@@ -334,65 +326,6 @@ void RunLoop::agree_to_stop() {
   if (context_.world.size() == 1) return;
   const at::Tensor own = at::full({1}, int64_t{wants_stop()}, at::kLong);
   stop_agreed_ = parallel::all_reduce(context_.world.world_group(), own, parallel::Reduction::Max).item<int64_t>() != 0;
-}
-
-void RunLoop::finish() {
-  if (parts_.data.stream() != nullptr) context_.log.info(parts_.data.stream()->text());
-  const bool is_in_folder = parts_.checkpoints.save();
-  parts_.checkpoints.prune();
-  say_checkpoints();
-  tell_saved();
-  parts_.health.saved(parts_.checkpoints.newest());
-  if (!is_in_folder) {
-    throw CheckpointError("train", cat("the run's folder has not the last checkpoint: saved=", parts_.checkpoints.newest()),
-                          "See the reason above; free space, then --resume continues from there and saves it again");
-  }
-  if (context_.faults != nullptr) context_.faults->say_unused(state_.position.iteration);
-  parts_.health.end("finished");
-  parts_.report.finish();
-  context_.log.info("DONE ---- rank 0");
-}
-
-void RunLoop::say_checkpoints() {
-  for (const std::string& line : parts_.checkpoints.summary()) context_.log.info(line);
-}
-
-int RunLoop::stop_signal() const {
-  const int own = context_.interrupt.signal_number();
-  if (context_.world.size() == 1) return own;
-  constexpr int64_t kByHand = 1000;  // before those of a launcher that a Ctrl-C makes send others
-  const at::Tensor number = at::full({1}, own == SIGINT ? kByHand : int64_t{own}, at::kLong);
-  const auto most = parallel::all_reduce(context_.world.world_group(), number, parallel::Reduction::Max).item<int64_t>();
-  return most == kByHand ? SIGINT : static_cast<int>(most);
-}
-
-void RunLoop::stop_interrupted() {
-  const int signal = stop_signal();
-  const char* cause = cause_of_stop(signal);
-  if (signal == 0 && context_.time_limit) {
-    context_.log.info(cat("The time limit is near: ", std::lround(context_.time_limit->seconds_left()), " s are left by ",
-                          context_.time_limit->source(), ", a checkpoint took ", in_hundredths(parts_.checkpoints.save_seconds()),
-                          " s, a step ", in_hundredths(longest_step_s_), " s"));
-  }
-  try {
-    parts_.checkpoints.save();
-    parts_.report.flush();
-  } catch (const Error& error) {
-    context_.log.error(error.what());
-    throw Interrupted("train",
-                      cat("interrupted, and nothing could be saved: ", signal == 0 ? "cause=" : "signal=", cause,
-                          ", step=", state_.position.iteration),
-                      "See the reason above. Earlier checkpoints are untouched, and --resume continues from the newest");
-  }
-  parts_.checkpoints.prune();
-  say_checkpoints();
-  tell_saved();
-  parts_.health.saved(parts_.checkpoints.newest());
-  parts_.health.end("interrupted");
-  context_.log.info(
-      cat("Interrupted by ", cause, " at step ", state_.position.iteration, ": saved ", parts_.checkpoints.newest()));
-  const std::string& command = context_.resume_command;
-  context_.log.info(command.empty() ? "Start it as before with --resume to continue" : cat("Continue with: ", command));
 }
 
 }  // namespace welkin::train
