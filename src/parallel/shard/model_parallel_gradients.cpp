@@ -262,7 +262,7 @@ void check_replicas(const ParamTable& table, const MeshGroups& groups, const std
   all_reduce_in_place(groups.along(kDp | Axis::Tp | kSampleParts), any, Reduction::Max);
   all_reduce_in_place(groups.along(Axis::Pp), any, Reduction::Max);
   if (any.item<int64_t>() == 0) return;
-  throw CommError(
+  throw ReplicasDiffer(
       "parallel",
       difference ? cat("replicas of a parameter differ ", when, ": ", text_of(*difference))
                  : cat("replicas differ on other ranks ", when),

@@ -10,6 +10,7 @@
 #include <string>
 #include <vector>
 
+#include "core/error.h"
 #include "parallel/comm/mesh_groups.h"
 #include "parallel/shard/param_table.h"
 
@@ -57,7 +58,12 @@ struct ReplicaDifference {
 // pipeline have copies of.
 std::optional<ReplicaDifference> find_replica_difference(const ParamTable& table, const MeshGroups& groups);
 
-// Throws CommError naming parameter and ranks on every rank when a replica differs anywhere. `when`: "at the start".
+// The ranks are all there, and one of them has wrong values.
+struct ReplicasDiffer : CommError {
+  using CommError::CommError;
+};
+
+// Throws ReplicasDiffer naming parameter and ranks on every rank when a replica differs anywhere. `when`: "at the start".
 void check_replicas(const ParamTable& table, const MeshGroups& groups, const std::string& when);
 
 }  // namespace welkin::parallel

@@ -114,9 +114,12 @@ CheckpointIndex RunCheckpoints::index() const {
 // differs is saved, nor carried into another round.
 void RunCheckpoints::check_replicas() {
   if (context_.world.size() == 1 || config_.parallel.noddp) return;
-  const bool was_whole = std::exchange(state_.is_whole, false);
-  parallel::check_replicas(setup_.table, setup_.layout.groups, cat("at step ", state_.position.iteration));
-  state_.is_whole = was_whole;
+  try {
+    parallel::check_replicas(setup_.table, setup_.layout.groups, cat("at step ", state_.position.iteration));
+  } catch (const parallel::ReplicasDiffer&) {
+    state_.is_whole = false;
+    throw;
+  }
 }
 
 std::vector<CheckpointGroup> RunCheckpoints::groups_to_save() {
