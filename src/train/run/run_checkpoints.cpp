@@ -227,8 +227,11 @@ BestRecord RunCheckpoints::best_record() const {
   return record;
 }
 
+// Buffers change before a step is whole.
+bool RunCheckpoints::carries() const { return is_replicated(config_) && setup_.model->buffers().empty(); }
+
 std::unique_ptr<CarriedState> RunCheckpoints::carry() {
-  if (!is_replicated(config_) || !setup_.model->buffers().empty()) return {};  // buffers change before a step is whole
+  if (!carries()) return {};
   return carry_state(own_groups(), index());
 }
 

@@ -41,6 +41,8 @@ class RunCheckpoints {
   // read again, where the run asks for it. Every rank calls it.
   void claim();
 
+  // Whether a round of an elastic run can take its state from the memory of a rank; the same on all.
+  bool carries() const;
   // Of an elastic run: what this rank takes into the next round; nothing where state is shared out. Exchanges nothing.
   std::unique_ptr<CarriedState> carry();
 

@@ -38,6 +38,20 @@ void RunLoop::finish() {
   context_.log.info("DONE ---- rank 0");
 }
 
+// All are here, and the steps since the last checkpoint would be done again where no rank has the whole state.
+void RunLoop::save_for_next_round() {
+  if (parts_.checkpoints.carries()) return;
+  try {
+    parts_.checkpoints.save();
+    tell_saved();
+    parts_.health.saved(parts_.checkpoints.newest());
+  } catch (const CommError&) {
+    throw;
+  } catch (const Error& error) {
+    context_.log.error(error.what());
+  }
+}
+
 void RunLoop::say_checkpoints() {
   for (const std::string& line : parts_.checkpoints.summary()) context_.log.info(line);
 }

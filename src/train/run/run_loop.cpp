@@ -98,7 +98,10 @@ bool RunLoop::run() {
     if (state_.epoch_is_complete() && goes_on()) finish_epoch();
   }
   parts_.profile.finish();
-  if (regroup_agreed_ && !state_.is_finished()) return false;
+  if (regroup_agreed_ && !state_.is_finished()) {
+    save_for_next_round();
+    return false;
+  }
   state_.is_finished() ? finish() : stop_interrupted();
   return state_.is_finished();
 }

@@ -83,6 +83,7 @@ class RunLoop {
   void stop_early_if_due(bool is_full_epoch);
   void agree_to_stop();
   void finish();
+  void save_for_next_round();
   void say_checkpoints();
   void stop_interrupted();
 
