@@ -43,6 +43,11 @@ BackgroundVerifier::~BackgroundVerifier() {
   thread_.join();
 }
 
+std::vector<std::filesystem::path> BackgroundVerifier::take_damaged() {
+  const std::lock_guard lock(mutex_);
+  return std::exchange(damaged_, {});
+}
+
 void BackgroundVerifier::run() {
   yield_to_others();
   for (;;) {
@@ -54,14 +59,16 @@ void BackgroundVerifier::run() {
   }
 }
 
+// One that is seen for the first time was just written, so that new ones do not keep the old ones waiting for ever.
 std::filesystem::path BackgroundVerifier::longest_unread() {
   std::filesystem::path found;
   std::map<std::filesystem::path, int64_t> present;
-  for (const std::filesystem::path& folder : list_()) {
-    const auto known = turn_.find(folder);
-    const int64_t turn = known == turn_.end() ? 0 : known->second;
-    present.emplace(folder, turn);
-    if (turn >= 0 && (found.empty() || turn < present.at(found))) found = folder;
+  const std::vector<std::filesystem::path> folders = list_();
+  for (auto folder = folders.rbegin(); folder != folders.rend(); ++folder) {
+    const auto known = turn_.find(*folder);
+    const int64_t turn = known == turn_.end() ? ++turns_ : known->second;
+    present.emplace(*folder, turn);
+    if (turn >= 0 && (found.empty() || turn < present.at(found))) found = *folder;
   }
   turn_ = std::move(present);
   return found;
@@ -83,6 +90,10 @@ void BackgroundVerifier::verify(const std::filesystem::path& folder) {
     std::error_code gone;
     if (!std::filesystem::exists(folder, gone)) return;
     turn_[folder] = -1;
+    {
+      const std::lock_guard lock(mutex_);
+      damaged_.push_back(folder);
+    }
     report_(cat("A kept checkpoint was written whole and is not any more: ", error.what()));
   }
 }

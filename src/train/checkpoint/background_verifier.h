@@ -19,7 +19,7 @@ namespace welkin::train {
 
 class BackgroundVerifier {
  public:
-  // Checkpoint folders that there are now; on the thread.
+  // Checkpoint folders that there are now, in each place the newest first; on the thread.
   using ListFolders = std::function<std::vector<std::filesystem::path>()>;
   // Of a damaged one the error's text, once; on the thread.
   using Report = std::function<void(const std::string&)>;
@@ -31,6 +31,8 @@ class BackgroundVerifier {
   BackgroundVerifier(const BackgroundVerifier&) = delete;
   BackgroundVerifier& operator=(const BackgroundVerifier&) = delete;
 
+  // Those that were found damaged since the last call. Any thread.
+  std::vector<std::filesystem::path> take_damaged();
   int64_t num_verified() const { return num_verified_; }  // whole ones, read again
 
  private:
@@ -43,6 +45,7 @@ class BackgroundVerifier {
   Report report_;
   std::map<std::filesystem::path, int64_t> turn_;  // at which a folder was read
   int64_t turns_ = 0;
+  std::vector<std::filesystem::path> damaged_;  // not taken yet
   std::atomic<int64_t> num_verified_{0};
   std::mutex mutex_;
   std::condition_variable wakes_;

@@ -58,6 +58,8 @@ class RunCheckpoints {
   bool has_written() const { return writer_.has_written(); }
   void collect(bool all_have_written) { writer_.collect(all_have_written); }
   std::vector<std::filesystem::path> take_saved() { return writer_.take_saved(); }
+  // That were found damaged when they were read again. On the first rank.
+  std::vector<std::filesystem::path> take_damaged() { return verifier_ ? verifier_->take_damaged() : decltype(take_saved())(); }
   // Waits for it. Every rank calls it.
   void finish() { writer_.finish(); }
   void prune() { places_.prune(); }

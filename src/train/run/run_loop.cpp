@@ -237,6 +237,9 @@ void RunLoop::read_requests(const StepRecord& record) {
 // Beside training some steps after it began.
 void RunLoop::tell_saved() {
   for (const std::filesystem::path& folder : parts_.checkpoints.take_saved()) parts_.health.saved(folder.string());
+  for (const std::filesystem::path& folder : parts_.checkpoints.take_damaged()) {
+    parts_.health.trouble("damaged_checkpoint", state_.position.iteration, {{"path", folder.string()}});
+  }
   parts_.health.saves_every(parts_.checkpoints.interval(), parts_.checkpoints.expected_goodput());
 }
 

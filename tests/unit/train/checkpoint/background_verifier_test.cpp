@@ -49,6 +49,25 @@ TEST(BackgroundVerifier, ReadsAllInTurnAndReportsADamagedOneOnce) {
   EXPECT_GE(verified, 8);
 }
 
+// A run that saves faster than it reads again.
+TEST(BackgroundVerifier, NewOnesDoNotKeepTheOldOnesWaiting) {
+  const ScratchFolder folder;
+  write_at(folder / "step_1", 1);
+  std::fstream(folder / "step_1" / "model.safetensors", std::ios::in | std::ios::out).seekp(-1, std::ios::end).put('x');
+  std::vector<fs::path> folders{folder / "step_1"};
+  std::atomic<int64_t> asked{0};
+  const auto list = [&] {
+    const std::string name = "step_" + std::to_string(2 + asked++);
+    write_at(folder / name, 2);
+    folders.insert(folders.begin(), folder / name);
+    return folders;
+  };
+  std::vector<std::string> reports;
+  BackgroundVerifier verifier(std::chrono::milliseconds(1), list, [&](const std::string& text) { reports.push_back(text); });
+  while (asked <= 4) std::this_thread::yield();
+  EXPECT_EQ(verifier.take_damaged(), std::vector<fs::path>{folder / "step_1"});
+}
+
 TEST(BackgroundVerifier, SaysNothingOfOneThatIsRemoved) {
   const ScratchFolder folder;
   int64_t verified = 0;
