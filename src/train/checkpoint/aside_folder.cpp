@@ -74,6 +74,7 @@ void remove_folder(const fs::path& path) {
 
 bool is_left_over(const fs::path& path) {
   const std::string name = path.filename().string();
+  if (name.starts_with(".best.json.") && name.ends_with(".tmp")) return true;
   return (name.starts_with(".step_") && name.find(".partial.") != std::string::npos) || is_beside(path, kRemoved) ||
          is_beside(path, kReplaced);
 }

@@ -34,7 +34,7 @@ void publish_over(const std::filesystem::path& aside, const std::filesystem::pat
 void put_back_replaced(const std::filesystem::path& folder);
 // Renamed first, so that a half-removed folder is never taken for a whole one.
 void remove_folder(const std::filesystem::path& path);
-// Whether it is a folder that this program makes beside checkpoints, which a killed one leaves.
+// Whether it is a folder or file that this program makes beside checkpoints, which a killed one leaves.
 bool is_left_over(const std::filesystem::path& path);
 
 // What a write that failed becomes.

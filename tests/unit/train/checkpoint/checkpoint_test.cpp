@@ -285,6 +285,17 @@ TEST(CheckpointStore, KeepsTheOneThatIsReplacedUntilTheNewOneStands) {
   for (const auto& entry : fs::directory_iterator(store.folder())) EXPECT_EQ(entry.path().filename(), "step_1");
 }
 
+TEST(CheckpointStore, RemovesWhatAKilledWriterLeft) {
+  const ScratchFolder folder;
+  CheckpointStore store(folder / "checkpoints");
+  store.save(index_at(1), groups_with(1));
+  for (const char* name : {".step_2.partial.17", ".step_3.removed", ".step_1.replaced"})
+    fs::create_directory(store.folder() / name);
+  std::ofstream(store.folder() / ".best.json.17.0.tmp") << "{";
+  store.continue_from(1);
+  for (const auto& entry : fs::directory_iterator(store.folder())) EXPECT_EQ(entry.path().filename(), "step_1");
+}
+
 TEST(CheckpointStore, MovesAnEarlierRunAside) {
   const ScratchFolder folder;
   CheckpointStore store(folder / "checkpoints");
