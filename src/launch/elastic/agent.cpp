@@ -270,6 +270,11 @@ void Agent::say_bye() {
 
 // The board goes with this process, and a launcher that finds it gone cannot tell a run that is done from one that is lost.
 void Agent::wait_for_others() {
+  if (const int64_t strangers = board_->strangers(); strangers > 0) {
+    std::cerr << cat("welkin: [launch] ", strangers,
+                     " connections to the board of the job were closed: they did not have the job's secret\n")
+              << std::flush;
+  }
   const auto until = AgentClock::now() + plan_.grace;
   while (!leader_->all_know() && AgentClock::now() < until) {
     crew_.wait_for_news();

@@ -19,6 +19,8 @@ class JobBoard {
   // CommError when the first node's launcher is gone.
   virtual void set(const std::string& key, const std::string& text) = 0;
   virtual std::optional<std::string> read(const std::string& key) = 0;
+  // Connections that were closed, since they did not have the job's secret; of who serves the board.
+  virtual int64_t strangers() const { return 0; }
 };
 
 // Where the board of a job is. The first node's launcher serves it at its socket.

@@ -20,6 +20,7 @@ class ServedBoard final : public launch::JobBoard {
 
   void set(const std::string& key, const std::string& text) override { board_.set(key, text); }
   std::optional<std::string> read(const std::string& key) override { return board_.read(key); }
+  int64_t strangers() const override { return server_.strangers(); }
 
  private:
   StoreServer server_;

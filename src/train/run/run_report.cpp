@@ -177,9 +177,13 @@ std::string RunReport::throughput() {
   return throughput_text(model_flops, peak, peak_.origin());
 }
 
-void RunReport::finish() {
+void RunReport::flush() {
   metric_logger_.flush();
   if (const std::string strangers = context_.world.strangers_text(); !strangers.empty()) context_.log.warning(strangers);
+}
+
+void RunReport::finish() {
+  flush();
   if (const std::string traffic = context_.world.traffic_text(); !traffic.empty()) {
     context_.log.info(cat("Communication of rank 0:\n", traffic));
   }

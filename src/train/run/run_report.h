@@ -37,7 +37,7 @@ class RunReport {
   void event(const std::string& name, int64_t step) { metric_logger_.event(name, step); }
   void begin_epoch();
   void finish();  // what is still buffered, and the traffic between ranks
-  void flush() { metric_logger_.flush(); }
+  void flush();   // the same without the traffic; and who was turned away
 
   // Whether this step's forward pass is one to look at: its memory is logged, or its prediction drawn.
   bool wants_forward() const { return draws_this_step() || logs_this_step(); }
