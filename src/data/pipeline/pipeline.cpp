@@ -18,14 +18,14 @@ namespace {
 // The batch that next() returned last and the one before it: their tensors are valid on the CPU, where they are the buffers.
 constexpr size_t kHeldBatches = 2;
 
-EpochPlan epoch_plan_of(const Sampler& sampler, const PipelineOptions& options) {
-  return EpochPlan({.num_samples = sampler.size(),
-                    .global_batch = options.global_batch,
-                    .micro_batch = options.micro_batch,
-                    .shard = options.shard,
-                    .num_shards = options.num_shards,
-                    .drop_last = options.drop_last,
-                    .shard_rule = options.shard_rule});
+EpochPlanOptions epoch_plan_of(const Sampler& sampler, const PipelineOptions& options) {
+  return {.num_samples = sampler.size(),
+          .global_batch = options.global_batch,
+          .micro_batch = options.micro_batch,
+          .shard = options.shard,
+          .num_shards = options.num_shards,
+          .drop_last = options.drop_last,
+          .shard_rule = options.shard_rule};
 }
 
 BatchRingOptions ring_options_of(const Dataset& dataset, const PipelineOptions& options) {
@@ -98,7 +98,8 @@ struct Pipeline::Impl {
   };
 
   Impl(const Dataset& dataset, const Sampler& sampler, const PipelineOptions& options)
-      : plan(epoch_plan_of(sampler, options)),
+      : shares(epoch_plan_of(sampler, options)),
+        plan(shares),
         order(sampler),
         stage(dataset.spec(), {.device = options.device,
                                .non_blocking = options.non_blocking,
@@ -123,6 +124,7 @@ struct Pipeline::Impl {
   void release_oldest();
   Batch to_batch(const Held& taken) const;
 
+  EpochPlanOptions shares;
   EpochPlan plan;
   Sampler order;
   std::optional<BatchRing> ring;  // one of the two
@@ -206,14 +208,30 @@ PipelineState Pipeline::state() const {
   return {impl_->next_place.epoch, impl_->next_place.step};
 }
 
-std::vector<SampleKey> Pipeline::keys_of(const PipelineState& step) const {
+namespace {
+
+std::vector<SampleKey> keys_in(const EpochPlan& plan, const Sampler& order, const PipelineState& step) {
   std::vector<SampleKey> keys;
   for (int64_t micro = 0, num_micro = 1; micro < num_micro; ++micro) {
-    const MicroBatch place = impl_->plan.at(step.epoch, step.step, micro);
+    const MicroBatch place = plan.at(step.epoch, step.step, micro);
     num_micro = place.num_micro;
-    for (int64_t i = 0; i < place.count; ++i) keys.push_back(impl_->order.at(place.epoch, place.first_position + i));
+    for (int64_t i = 0; i < place.count; ++i) keys.push_back(order.at(place.epoch, place.first_position + i));
   }
   return keys;
+}
+
+}  // namespace
+
+std::vector<SampleKey> Pipeline::keys_of(const PipelineState& step) const { return keys_in(impl_->plan, impl_->order, step); }
+
+// Order and shares are functions of the place, so that no rank need be asked.
+std::vector<int64_t> Pipeline::samples_of_all(const PipelineState& step) const {
+  std::vector<int64_t> indices;
+  EpochPlanOptions share = impl_->shares;
+  for (share.shard = 0; share.shard < share.num_shards; ++share.shard) {
+    for (const SampleKey& key : keys_in(EpochPlan(share), impl_->order, step)) indices.push_back(key.index);
+  }
+  return indices;
 }
 
 void Pipeline::resume(const PipelineState& state) {

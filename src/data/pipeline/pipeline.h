@@ -85,6 +85,8 @@ class Pipeline {
   void resume(const PipelineState& state);  // drops what was read ahead
   // The samples that this rank reads in a step; for messages.
   std::vector<SampleKey> keys_of(const PipelineState& step) const;
+  // Sample indices of a step over all ranks, in the order of their shards; as they were planned, should one have been replaced.
+  std::vector<int64_t> samples_of_all(const PipelineState& step) const;
 
  private:
   struct Impl;

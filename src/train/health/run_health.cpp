@@ -23,19 +23,11 @@ int64_t step_of_checkpoint(const std::string& folder) {
   return mark == std::string::npos ? 0 : std::atoll(folder.c_str() + mark + 1);
 }
 
-observe::EventFields facts_of(const StepRecord& record) {
-  return {{"loss", record.loss.item<double>()},
-          {"gradient_norm", record.gradient.norm.item<double>()},
-          {"rate", record.rate.item<double>()},
-          {"epoch", record.epoch + 1},
-          {"samples", record.samples}};
-}
-
-std::string samples_of(const StepRecord& record) {
+std::string first_of(const std::vector<int64_t>& samples) {
   constexpr size_t kShown = 16;
-  const std::vector<int64_t>& all = record.samples;
-  const std::vector<int64_t> first(all.begin(), all.begin() + static_cast<std::ptrdiff_t>(std::min(kShown, all.size())));
-  return cat("[", join(first, " "), all.size() > kShown ? " ..." : "", "]");
+  const std::vector<int64_t> first(samples.begin(),
+                                   samples.begin() + static_cast<std::ptrdiff_t>(std::min(kShown, samples.size())));
+  return cat("[", join(first, " "), samples.size() > kShown ? " ..." : "", "]");
 }
 
 // (ranks, width) with a row of each rank's values, from this rank's.
@@ -86,10 +78,11 @@ void RunHealth::add_step(const StepRecord& record, const RunProgress& progress) 
   status_.total_steps = progress.total_steps;
   status_.epoch = progress.epoch;
   samples_ += record.num_samples;
+  last_loss_ = record.loss, last_rate_ = record.rate;
   if (record.spike.defined()) look_for_spike(record);
   const int64_t interval = config_.slow_rank_interval;
   if (parts_.phase_times != nullptr && record.iteration % interval == 0) compare_ranks(record.iteration);
-  write_status_if_due(record);
+  write_if_due();
 }
 
 void RunHealth::learn_hosts() {
@@ -134,16 +127,20 @@ void RunHealth::compare_ranks(int64_t step) {
 
 void RunHealth::look_for_spike(const StepRecord& record) {
   const bool is_spike = record.spike.item<float>() != 0;
-  spikes_in_a_row_ = is_spike ? spikes_in_a_row_ + 1 : 0;
   const bool goes_back = config_.on_spike == config::SpikeAction::Rollback;
   if (is_spike) {
-    observe::EventFields fields = facts_of(record);
-    fields.emplace_back("action", std::string(name_of(config_.on_spike)));
-    trouble("spike", record.iteration, fields);
+    const std::vector<int64_t> samples = parts_.samples_of(record);
+    trouble("spike", record.iteration,
+            {{"loss", record.loss.item<double>()},
+             {"gradient_norm", record.gradient.norm.item<double>()},
+             {"rate", record.rate.item<double>()},
+             {"epoch", record.epoch + 1},
+             {"samples", samples},
+             {"action", std::string(name_of(config_.on_spike))}});
     parts_.log.warning(cat("event spike: step=", record.iteration, ", loss=", record.loss.item<double>(),
-                           ", gradient_norm=", record.gradient.norm.item<double>(), ", samples=", samples_of(record),
+                           ", gradient_norm=", record.gradient.norm.item<double>(), ", samples=", first_of(samples),
                            ", action=", name_of(config_.on_spike)));
-    if (goes_back && spikes_in_a_row_ >= config_.spike_patience) roll_back(record);
+    if (goes_back && parts_.setup.spikes->in_a_row() >= config_.spike_patience) roll_back(record);
   } else if (goes_back && record.gradient.found_inf.item<float>() == 0 &&
              record.iteration >= kept_.step() + config_.rollback_interval) {
     kept_.keep(parts_.setup, record.iteration);
@@ -153,7 +150,7 @@ void RunHealth::look_for_spike(const StepRecord& record) {
 // The run's place goes on: the batches since the kept state are those that are left out, and the schedule stands where it stood.
 void RunHealth::roll_back(const StepRecord& record) {
   const int64_t kept = kept_.restore(parts_.setup);
-  spikes_in_a_row_ = 0;
+  parts_.setup.spikes->forget_row();
   trouble("rollback", record.iteration, {{"state_of_step", kept}, {"left_out_steps", record.iteration - kept}});
   parts_.log.warning(cat("event rollback: step=", record.iteration, ", state_of_step=", kept, ", left out: the batches of steps ",
                          kept + 1, " to ", record.iteration, ", patience=", config_.spike_patience));
@@ -170,12 +167,17 @@ void RunHealth::saves_every(int64_t steps, double goodput) {
   status_.expected_goodput = goodput > 0 ? std::optional(goodput) : std::nullopt;
 }
 
-void RunHealth::write_status_if_due(const StepRecord& record) {
+void RunHealth::write_if_due() {
   if (!parts_.world.is_main() || config_.status_interval_s == 0 || since_status_.seconds() < config_.status_interval_s) return;
-  status_.state = "running";
-  status_.loss = record.loss.item<double>();
-  status_.learning_rate = record.rate.item<double>();
+  read_last_step();
   write_status();
+}
+
+// Waits for the device.
+void RunHealth::read_last_step() {
+  if (!last_loss_.defined()) return;
+  status_.loss = last_loss_.item<double>();
+  status_.learning_rate = last_rate_.item<double>();
 }
 
 void RunHealth::write_status() {
@@ -202,11 +204,32 @@ void RunHealth::end(const std::string& state, const std::string& error) {
   status_.state = state;
   status_.error = error;
   if (error.empty()) {
+    read_last_step();  // after an error the device may not answer
     event(state, status_.step);
   } else {
     event(state, status_.step, {{"error", error}}, /*of_this_rank=*/true);
   }
   write_status();
+}
+
+void write_failed_start(const config::HealthConfig& config, const std::filesystem::path& folder, const parallel::World& world,
+                        const std::string& error) {
+  observe::EventLog(folder / "events.jsonl", world.rank()).add("failed", 0, {{"error", error}});
+  if (config.status_interval_s == 0) return;
+  observe::RunStatus status;
+  status.state = "failed";
+  status.run = folder.string();
+  status.host = host_name();
+  status.process = ::getpid();
+  status.ranks = world.size();
+  status.error = error;
+  status.events = {{"failed", 1}};
+  status.milliseconds = std::chrono::duration_cast<std::chrono::milliseconds>(wall_now().time_since_epoch()).count();
+  try {
+    observe::write_status(folder, status);
+  } catch (const DataError&) {
+    return;  // the start has failed for a reason that is said
+  }
 }
 
 }  // namespace welkin::train

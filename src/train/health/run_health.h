@@ -32,6 +32,8 @@ struct HealthParts {
   TrainSetup& setup;
   std::filesystem::path folder;       // of the run
   PhaseTimes* phase_times = nullptr;  // null: ranks are not compared
+  // The samples of a step, of all ranks.
+  std::function<std::vector<int64_t>(const StepRecord&)> samples_of;
 };
 
 // How far the run is.
@@ -56,6 +58,8 @@ class RunHealth {
   void begin(const RunProgress& progress, const std::string& resumed_from, const std::string& newest);
   // After a step. Waits for the device where something is due, and after every step under on_spike.
   void add_step(const StepRecord& record, const RunProgress& progress);
+  // Within what takes long, validation for one: this rank's status, where it is due.
+  void write_if_due();
   // After a checkpoint may have been saved: its folder. Told once.
   void saved(const std::string& newest);
   // Steps between checkpoints, 0: none on the way; and the goodput to expect, 0: not known.
@@ -68,7 +72,7 @@ class RunHealth {
   void roll_back(const StepRecord& record);
   void learn_hosts();
   void compare_ranks(int64_t step);
-  void write_status_if_due(const StepRecord& record);
+  void read_last_step();
   void write_status();
 
   const config::HealthConfig& config_;
@@ -77,13 +81,18 @@ class RunHealth {
   observe::RunStatus status_;
   std::function<void(const std::string&, int64_t)> on_trouble_;
   KeptState kept_;
-  std::vector<std::string> hosts_;  // of the ranks, where they are compared
-  int64_t spikes_in_a_row_ = 0;
+  std::vector<std::string> hosts_;    // of the ranks, where they are compared
+  at::Tensor last_loss_, last_rate_;  // () of the latest step, on the device
   Stopwatch since_status_;
   Stopwatch since_begin_;
   int64_t first_step_ = 0;       // of this process
   int64_t samples_ = 0;          // since the last status
   bool status_failing_ = false;  // it could not be written, which was said
 };
+
+// Of a run that failed before there was anything to have the health of, in a folder that is its own: what stands there is of an
+// earlier process.
+void write_failed_start(const config::HealthConfig& config, const std::filesystem::path& folder, const parallel::World& world,
+                        const std::string& error);
 
 }  // namespace welkin::train

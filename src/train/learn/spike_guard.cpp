@@ -73,6 +73,10 @@ void SpikeGuard::add(const at::Tensor& loss, const at::Tensor& norm, const at::T
   lowered_.copy_(at::where(is_spike.to(at::kBool), config_.spike_lr_steps, lowered_));
 }
 
+int64_t SpikeGuard::in_a_row() const { return in_a_row_.item<int64_t>(); }
+
+void SpikeGuard::forget_row() { in_a_row_.zero_(); }
+
 at::Tensor SpikeGuard::lowered(const at::Tensor& rate) const {
   if (config_.spike_lr_steps == 0) return rate;
   return at::where(lowered_.gt(0), rate * config_.spike_lr_factor, rate);

@@ -27,6 +27,9 @@ class SpikeGuard {
   // After the update, with judge()'s verdict as all ranks have it; `skipped` () float32, 1: there was no update.
   void add(const at::Tensor& loss, const at::Tensor& norm, const at::Tensor& spike, const at::Tensor& skipped);
 
+  int64_t in_a_row() const;  // spikes up to the latest step, as a checkpoint brings it back; waits for the device
+  void forget_row();
+
   // The rate of a step, lowered for spike_lr_steps updates after a skipped spike.
   at::Tensor lowered(const at::Tensor& rate) const;
 

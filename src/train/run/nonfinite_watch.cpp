@@ -53,7 +53,7 @@ std::string NonFiniteWatch::describe(const StepRecord& record) const {
   const std::string checkpoint = last_checkpoint_();
   return cat("event ", event_name(loss), ": step=", record.iteration, ", loss=", event_number(loss),
              ", gradient_norm=", event_number(record.gradient.norm.item<double>()), ", rate=", record.rate.item<double>(),
-             ", samples=", samples_text(record.samples), ", last_checkpoint=", checkpoint.empty() ? "none" : checkpoint);
+             ", samples=", samples_text(samples_(record)), ", last_checkpoint=", checkpoint.empty() ? "none" : checkpoint);
 }
 
 }  // namespace welkin::train

@@ -21,17 +21,19 @@ struct NonFiniteError : Error {
 class NonFiniteWatch {
  public:
   using Report = std::function<void(const std::string&)>;
+  using Samples = std::function<std::vector<int64_t>(const StepRecord&)>;
   using Notice = std::function<void(const std::string& event, const StepRecord& record)>;
 
   // `report` receives the event's line under `skip`; `last_checkpoint` names the newest checkpoint, or is empty; `in_data` says
-  // where the data of that step are not finite, or nothing: every rank calls it. `notice` hears of every such step, by the name
-  // of the event; may be empty.
+  // where the data of that step are not finite, or nothing: every rank calls it. `samples` names those of a step. `notice` hears
+  // of every such step, by the name of the event; may be empty.
   NonFiniteWatch(config::NonFiniteAction action, Report report, std::function<std::string()> last_checkpoint,
-                 std::function<std::string(const StepRecord&)> in_data, Notice notice = {})
+                 std::function<std::string(const StepRecord&)> in_data, Samples samples, Notice notice = {})
       : action_(action),
         report_(std::move(report)),
         last_checkpoint_(std::move(last_checkpoint)),
         in_data_(std::move(in_data)),
+        samples_(std::move(samples)),
         notice_(std::move(notice)) {}
 
   // Reads at once on a CPU, every kReadInterval steps on a GPU. Throws NonFiniteError under `stop`.
@@ -48,6 +50,7 @@ class NonFiniteWatch {
   Report report_;
   std::function<std::string()> last_checkpoint_;
   std::function<std::string(const StepRecord&)> in_data_;
+  Samples samples_;
   Notice notice_;
   std::vector<StepRecord> waiting_;
 };

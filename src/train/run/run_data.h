@@ -16,6 +16,7 @@
 #include "train/run/trainer_context.h"
 #include "train/run/validation.h"
 #include "train/step/layout.h"
+#include "train/step/step_record.h"
 
 namespace welkin::train {
 
@@ -53,6 +54,10 @@ class RunData {
   const std::vector<data::FileFingerprint>& files() const { return files_; }
   int64_t samples_per_epoch() const { return samples_per_epoch_; }
   ReadingEvents reading_events(const Layout& layout);
+  // Indices of a step's samples: what this rank read where it reads all, else those of all ranks.
+  std::vector<int64_t> samples_of(const StepRecord& record) const {
+    return loader_options_.num_shards == 1 ? record.samples : loader_->samples_of_all({record.epoch, record.step});
+  }
   // Where the data of a step are not finite, on the first rank that finds it; empty where they are finite. Reads them again.
   // Every rank calls it.
   std::string first_nonfinite(const data::PipelineState& step) const;

@@ -42,6 +42,7 @@ RunLoop::RunLoop(const LoopParts& parts)
           [this](const StepRecord& record) {
             return parts_.data.first_nonfinite({record.epoch, record.step});
           },
+          [this](const StepRecord& record) { return parts_.data.samples_of(record); },
           [this](const std::string& event, const StepRecord& record) { note_nonfinite(event, record); }),
       best_metric_(best_metric(config_, parts.data.valid().spec())),
       stopping_metric_(early_stopping_metric(config_, parts.data.valid().spec())) {
@@ -80,7 +81,7 @@ void RunLoop::note_nonfinite(const std::string& event, const StepRecord& record)
                         {{"loss", record.loss.item<double>()},
                          {"gradient_norm", record.gradient.norm.item<double>()},
                          {"rate", record.rate.item<double>()},
-                         {"samples", record.samples},
+                         {"samples", parts_.data.samples_of(record)},
                          {"action", std::string(name_of(config_.loop.on_nonfinite))}});
 }
 
@@ -296,6 +297,7 @@ bool RunLoop::validate() {
   auto* const average = config_.optimizer.ema_validate ? parts_.setup.weight_average.get() : nullptr;
   AveragedWeights averaged(average, [this] { parts_.setup.data_parallel->after_update(); });
   const auto report = parts_.validator.run(state_.position.epoch, [this] {
+    parts_.health.write_if_due();
     agree_to_stop();
     return interrupted();
   });

@@ -69,7 +69,8 @@ struct Trainer::Running {
                                .log = context.log,
                                .setup = setup,
                                .folder = folder.path(),
-                               .phase_times = phase_times});
+                               .phase_times = phase_times,
+                               .samples_of = [&data](const StepRecord& record) { return data.samples_of(record); }});
     report.emplace(context, setup, data, state, device, context.world.is_main() ? scalar_files(context, folder) : ScalarFiles{});
     health->tell([this](const std::string& event, int64_t step) { report->event(event, step); });
     if (context.faults != nullptr) open_faults(context, folder, state.position.iteration);
@@ -111,10 +112,18 @@ RunOutcome Trainer::run() {
   try {
     return run_to_the_end();
   } catch (const std::exception& error) {
-    if (running_ && running_->health && context_.elastic == nullptr) running_->health->end("failed", error.what());
+    say_failed(error.what());
     data_.notes().say_own([this](const std::string& note) { context_.warn_at_once(note); });
     throw out_of_memory(memory_error_in_flight(config_));
   }
+}
+
+// An error ends a round of an elastic job, and perhaps not the job.
+void Trainer::say_failed(const std::string& error) {
+  if (const std::string strangers = context_.world.strangers_text(); !strangers.empty()) context_.log.warning(strangers);
+  if (context_.elastic != nullptr) return;
+  if (running_ && running_->health) return running_->health->end("failed", error);
+  if (lock_ && !context_.find_lr) write_failed_start(config_.health, folder_.path(), context_.world, error);
 }
 
 RunOutcome Trainer::run_to_the_end() {

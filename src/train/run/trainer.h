@@ -38,6 +38,7 @@ class Trainer {
 
  private:
   RunOutcome run_to_the_end();
+  void say_failed(const std::string& error);
   int64_t first_step() const;
   void check_and_open(parallel::MeshGroups groups);
   void open_folder();

@@ -91,6 +91,8 @@ class InjectedFaults(RanksCase):
                 _, root = self.faulty("spike:step=9,rank=1,steps=2", *WATCH, action, name=action + name)
                 pair.append(weights(root))
                 self.assertIn(f"event spike: step=9, loss=", log_text(root))
+                (samples,) = [event["samples"] for event in events(root) if event["event"] == "spike" and event["step"] == 10]
+                self.assertEqual(len(set(samples)), 8)  # of both ranks
                 self.assertEqual("event rollback: step=10, state_of_step=8" in log_text(root), action == "rollback")
             for tensor, values in pair[0].items():
                 self.assertTrue((pair[1][tensor] == values).all(), tensor)

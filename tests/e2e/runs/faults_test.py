@@ -20,7 +20,7 @@ from tolerance import rounds_to
 
 BINARY = os.environ["WELKIN_BINARY"]
 ROOT = pathlib.Path(os.environ["WELKIN_SOURCE_DIR"])
-DONE, USAGE = 0, 2
+DONE, USAGE, CHECKPOINT = 0, 2, 5
 YAML = """
 run: {model: vit, embed_dim: 16, depth: 2, num_heads: 2, patch_size: 4, img_size: [16, 32], n_in_channels: 3, n_out_channels: 3, dropout: 0.1,
   data_loader_config: synthetic, limit_nsamples: 40, limit_nsamples_val: 4, global_batch_size: 4, num_iters: 16, lr: 1E-3, num_data_workers: 1,
@@ -97,6 +97,34 @@ class Faults(unittest.TestCase):
         there = [(loss, 10 * number) for number, loss in enumerate(losses, 1) if 10 * number != step]
         self.assertEqual(best(full)["step"], min(there)[1])
         self.assertTrue((self.run_folder(full) / "checkpoints" / f"step_{best(full)['step']}").is_dir())
+
+    def test_a_start_that_fails_is_no_running_one(self):
+        root = self.folder / "root"
+        self.train(root, "--inject", "kill:step=6", "--checkpoint_async=false", code=-signal.SIGKILL)
+        status = self.run_folder(root) / "status.json"
+        self.assertEqual(json.loads(status.read_text())["state"], "running")
+        for path in self.run_folder(root).glob("checkpoints/step_*/model.safetensors"):
+            path.write_bytes(path.read_bytes()[:100])
+        self.train(root, "--resume", code=CHECKPOINT)
+        found = json.loads(status.read_text())
+        self.assertEqual(found["state"], "failed")
+        self.assertIn("no checkpoint of the run is whole", found["error"])
+        self.assertIn("welkin_up{run=", (self.run_folder(root) / "metrics.prom").read_text())
+        self.assertEqual(self.events(root)[-1]["event"], "failed")
+
+    def test_the_last_status_is_of_the_last_step(self):
+        root = self.folder / "root"
+        self.train(root, "--set", "status_interval_s=1000")
+        status = json.loads((self.run_folder(root) / "status.json").read_text())
+        self.assertEqual(status["step"], 16)
+        self.assertIsNotNone(status["loss"])
+
+    def test_a_run_that_resumes_within_a_row_of_spikes_counts_them_all(self):
+        root, spikes = self.folder / "root", "spike:step=12,steps=3"
+        flags = ("--checkpoint_interval", "1", "--checkpoint_async=false", "--set", "spike_window=8", "--set", "spike_patience=3", "--on_spike", "rollback")
+        self.train(root, *flags, "--inject", f"{spikes};kill:step=14", code=-signal.SIGKILL)
+        self.train(root, *flags, "--resume", "--inject", spikes)
+        self.assertEqual([event["step"] for event in self.events(root) if event["event"] == "rollback"], [14])
 
     def test_a_place_is_of_one_run(self):
         place = ("--checkpoint_dirs", f"fast:{self.folder / 'place'}:4:2", "--checkpoint_interval", "8")

@@ -151,6 +151,7 @@ TEST(PipelineTest, ShardsPartitionEveryStep) {
       whole_pipeline.resume({0, 0});
       for (int64_t step = 0; step < 2 * whole_pipeline.steps_per_epoch(); ++step) {
         Taken parts;
+        const std::vector<int64_t> named = shards.back()->samples_of_all(shards.back()->state());
         for (const auto& shard : shards) {
           const Taken part = take_steps(*shard, 1);
           parts.indices.insert(parts.indices.end(), part.indices.begin(), part.indices.end());
@@ -158,6 +159,7 @@ TEST(PipelineTest, ShardsPartitionEveryStep) {
           parts.input.insert(parts.input.end(), part.input.begin(), part.input.end());
           parts.target.insert(parts.target.end(), part.target.begin(), part.target.end());
         }
+        EXPECT_EQ(named, parts.indices);
         expect_equal(parts, take_steps(whole_pipeline, 1));
       }
     }
