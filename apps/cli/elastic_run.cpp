@@ -2,6 +2,7 @@
 #include "apps/cli/elastic_run.h"
 
 #include <chrono>
+#include <csignal>
 #include <cstdlib>
 #include <iostream>
 #include <optional>
@@ -61,7 +62,9 @@ int run_elastic_rank(const launch::RankInfo& started, const config::Resolved& re
   member.say_hello(train::sizes_of_run(resolved.config, 1, limits.most));
   train::ElasticRound round{.run_size = limits.most};
   round.say_begun = [&member] { member.say_begun(); };
-  while (const auto next = member.await_round([&interrupt] { return interrupt.requested(); })) {
+  // SIGUSR1 is no end for who waits: the round saves, and the first rank has the job queued again.
+  const auto is_stopped = [&interrupt] { return interrupt.requested() && interrupt.signal_number() != SIGUSR1; };
+  while (const auto next = member.await_round(is_stopped)) {
     const launch::RankInfo place = parallel::place_in(*next, started, member.id());
     const config::Resolved own = resolved_for(resolved, place.world_size, next->has_begun);
     label_process(place, own.config.parallel);

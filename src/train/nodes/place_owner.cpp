@@ -13,7 +13,6 @@ namespace welkin::train {
 namespace {
 
 namespace fs = std::filesystem;
-using nlohmann::json;
 
 constexpr const char* kOwnerFile = "run.json";
 constexpr const char* kIdFile = "run_id";
@@ -47,7 +46,7 @@ void write_run_id(const fs::path& run_folder, const std::string& id) {
 
 std::optional<RunName> owner_of(const fs::path& place) {
   try {
-    const json said = json::parse(read_file(place / kOwnerFile, kMostBytes), nullptr, /*allow_exceptions=*/false);
+    const auto said = nlohmann::json::parse(read_file(place / kOwnerFile, kMostBytes), nullptr, /*allow_exceptions=*/false);
     if (!said.is_object() || !said.contains("run") || !said["run"].is_string() || !said.contains("folder") ||
         !said["folder"].is_string()) {
       return {};
@@ -61,7 +60,7 @@ std::optional<RunName> owner_of(const fs::path& place) {
 void sign_place(const fs::path& place, const RunName& owner) {
   if (owner_of(place) == owner) return;
   make_folders(place);
-  write_file_atomically(place / kOwnerFile, json{{"run", owner.id}, {"folder", owner.folder}}.dump() + "\n");
+  write_file_atomically(place / kOwnerFile, nlohmann::json{{"run", owner.id}, {"folder", owner.folder}}.dump() + "\n");
 }
 
 bool is_own(const RunName& owner, const RunName& own) { return own.id.empty() ? owner.folder == own.folder : owner.id == own.id; }
