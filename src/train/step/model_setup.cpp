@@ -31,12 +31,14 @@ std::vector<int64_t> added_channels(const config::ModelConfig& config, const dat
   for (int64_t c = 0; spec.earlier_target.empty() && c < spec.target.shape.front(); ++c)
     added.push_back(spec.newest_input_channel + c);
   const std::vector<std::string>& names = spec.target.channels;
-  std::vector<bool> except(added.size(), false);
+  std::vector<bool> except;
   if (!config.residual_except.empty()) except = config::chosen_channels(config.residual_except, "residual_except", names);
+  except.resize(added.size(), false);
   for (size_t c = 0; c < added.size(); ++c) {
     // Of boxes other quantities may stand there: what is added to what is the user's choice.
+    const auto input = static_cast<size_t>(added[c]);  // -1 is behind all of them
     const bool is_same_quantity =
-        added[c] >= 0 && added[c] < spec.input.shape.front() && spec.input.channels[static_cast<size_t>(added[c])] == names[c];
+        c < names.size() && input < spec.input.channels.size() && spec.input.channels[input] == names[c];
     if (except[c] || !is_same_quantity) added[c] = -1;
   }
   return added;
