@@ -36,8 +36,9 @@ int64_t ranks_of_job(const launch::RankInfo& started);
 // Whether a launcher (ours, torchrun) started this process in the place of a lost one.
 bool is_started_again(const launch::RankInfo& started);
 
-// Until the run is over, or a signal other than SIGUSR1 comes while this process waits. `resolved`: for ranks_of_job(). Returns the exit code.
-// ConfigError for limits in which no other number of ranks can go on, CommError where the launcher's board is gone.
+// Until the run is over, or a signal other than SIGUSR1 comes while this process waits. `resolved`: for ranks_of_job(). Returns
+// the exit code. ConfigError for limits in which no other number of ranks can go on, CommError where the launcher's board is
+// gone.
 int run_elastic_rank(const launch::RankInfo& started, const config::Resolved& resolved, const InterruptWatch& interrupt,
                      const RunRound& run_round);
 
