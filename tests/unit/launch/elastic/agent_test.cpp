@@ -115,11 +115,11 @@ TEST(ElasticAgent, ALostBoardIsTheEndForANodeThatIsDone) {
 
 // It was sent SIGUSR1 by this launcher, before anything of it could handle that: another start would not know of it.
 TEST(ElasticAgent, WhatASignalToTheJobHasEndedIsNotStartedAgain) {
-  ElasticPlan plan = plan_of("kill -USR1 $PPID; sleep 0.3; kill -KILL $$", 0);
+  ElasticPlan plan = plan_of("trap 'exit 9' USR1; kill -USR1 $PPID; sleep 0.3; exit 9", 0);
   plan.num_nodes = 1;
   plan.limits = {.least = 1, .most = 1};
   testing::internal::CaptureStderr();
-  EXPECT_EQ(run_elastic(plan, [] { return std::make_unique<MemoryBoard>(); }), 128 + SIGKILL);
+  EXPECT_EQ(run_elastic(plan, [] { return std::make_unique<MemoryBoard>(); }), 9);
   EXPECT_THAT(testing::internal::GetCapturedStderr(), testing::Not(HasSubstr("started again")));
 }
 
