@@ -197,6 +197,7 @@ nlohmann::ordered_json overlap_json(const OverlapResult& figure) {
           {"link_s", figure.link_s},
           {"exposed_s", figure.exposed_s},
           {"hidden_fraction", figure.hidden_fraction()},
+          {"added_fraction", figure.added_fraction()},
           {"compute_s", figure.compute_s},
           {"step_s", figure.step_s},
           {"gloo_step_s", figure.gloo_step_s}};

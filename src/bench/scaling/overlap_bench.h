@@ -23,6 +23,8 @@ struct OverlapResult {
   double compute_s = 0;    // a step without exchange; like the others, the median over repetitions of the slowest rank
   double step_s = 0;       // with it, over the link
   double gloo_step_s = 0;  // with it, by Gloo alone, whose work takes the same cores
+  // What the link adds to the step over Gloo, which copies and packs as much, over its time: 0 where all of it is hidden.
+  double added_fraction() const { return link_s > 0 ? (step_s - gloo_step_s) / link_s : 0; }
   double hidden_fraction() const { return link_s > 0 ? 1 - std::min(exposed_s, link_s) / link_s : 0; }
 };
 

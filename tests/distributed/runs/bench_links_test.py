@@ -80,6 +80,7 @@ class BenchLinks(RanksCase):
         self.assertEqual(overlap["ranks"], 2)
         self.assertTrue(0 <= overlap["hidden_fraction"] <= 1, overlap)
         self.assertGreater(overlap["link_s"], 4.9 * overlap["gloo_s"])
+        self.assertEqual(overlap["added_fraction"], (overlap["step_s"] - overlap["gloo_step_s"]) / overlap["link_s"])
         for flags in ((), ("--sequence_parallel",)):
             sections = json.loads(self.bench("--parallel_figure", "sections", "--width", 32, "--depth", 1, "--samples", 1, *flags))
             self.assertEqual(sections["sequence_parallel"], bool(flags))
