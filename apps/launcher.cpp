@@ -79,8 +79,8 @@ int doctor(int argc, char** argv, const EarlyOptions& options, const welkin::lau
                                     std::vector<std::string>(argv + 1, argv + verb_at), welkin::parallel::make_store_board);
 }
 
-// SIGUSR1 announces the end of a job, perhaps while libraries load: it waits until who handles it is there (core/signals.h, the
-// launcher's Crew). Other verbs end by it as by any signal.
+// SIGUSR1 announces the end of a job, perhaps while libraries load: it waits until who handles it is there
+// (core/process/signals.h, the launcher's Crew). Other verbs end by it as by any signal.
 void hold_announcements(int argc, char** argv) {
   const int verb_at = early_options(argc, argv).verb_at;
   const std::string_view verb = verb_at < argc ? argv[verb_at] : "";

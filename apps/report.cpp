@@ -13,7 +13,7 @@
 #include "apps/cli/verbs.h"
 #include "core/error.h"
 #include "core/file.h"
-#include "core/signals.h"
+#include "core/process/signals.h"
 #include "core/text.h"
 #include "observe/log/event_log.h"
 #include "observe/report/mlflow_store.h"

@@ -25,7 +25,7 @@
 #include "config/resolve/resolve.h"
 #include "core/duration.h"
 #include "core/error.h"
-#include "core/signals.h"
+#include "core/process/signals.h"
 #include "core/stopwatch.h"
 #include "core/text.h"
 #include "launch/batch/scheduler.h"

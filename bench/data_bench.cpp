@@ -15,7 +15,7 @@
 #include <vector>
 
 #include "core/error.h"
-#include "core/host.h"
+#include "core/process/host.h"
 #include "core/text.h"
 #include "data_files.h"
 #include "data_readers.h"

@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "core/file.h"
-#include "core/host.h"
+#include "core/process/host.h"
 #include "core/stopwatch.h"
 #include "data/datasets/box_dataset.h"
 #include "data/datasets/era5_dataset.h"

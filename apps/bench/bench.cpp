@@ -18,7 +18,7 @@
 #include "apps/cli/verbs.h"
 #include "config/resolve/resolve.h"
 #include "core/error.h"
-#include "core/signals.h"
+#include "core/process/signals.h"
 #include "core/text.h"
 #include "train/device/device.h"
 #include "train/device/memory_report.h"

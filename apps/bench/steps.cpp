@@ -14,7 +14,7 @@
 #include "bench/step/step_bench.h"
 #include "bench/step/step_report.h"
 #include "config/schema/batch_plan.h"
-#include "core/host.h"
+#include "core/process/host.h"
 #include "core/text.h"
 #include "data/datasets/stage.h"
 #include "train/device/device.h"

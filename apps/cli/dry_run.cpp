@@ -8,7 +8,7 @@
 #include "apps/cli/run_estimate.h"
 #include "config/print/print.h"
 #include "config/resolve/paths.h"
-#include "core/host.h"
+#include "core/process/host.h"
 #include "core/text.h"
 #include "parallel/mesh/mesh_picture.h"
 #include "parallel/mesh/run_mesh.h"

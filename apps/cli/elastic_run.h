@@ -6,7 +6,7 @@
 #include <string>
 
 #include "config/resolve/resolve.h"
-#include "core/signals.h"
+#include "core/process/signals.h"
 #include "launch/ranks.h"
 #include "parallel/comm/world.h"
 #include "train/elastic/elastic_round.h"

@@ -94,9 +94,8 @@ void add_pipeline(const train::Registries& registries, const config::RunConfig& 
   const double all_flops = std::accumulate(costs.begin(), costs.end(), 0.0);
   const auto all_parameters = static_cast<double>(table.num_parameters());
   const double all_trained = all_parameters - static_cast<double>(facts.frozen_parameters);
-  const config::BatchPlan batch = config::batch_plan(config, mesh.size(parallel::kDp));
   const parallel::PipelineShape pipeline{.ranks = config.parallel.pipeline_parallel,
-                                         .micros = (batch.local + batch.micro - 1) / batch.micro,
+                                         .micros = config::batch_plan(config, mesh.size(parallel::kDp)).micros(),
                                          .chunks = config.parallel.chunks()};
   parallel::PassCosts pass;
   facts.stages.assign(static_cast<size_t>(pipeline.ranks), {.parameters = 0, .trained = 0, .flops = 0});

@@ -8,7 +8,7 @@
 
 #include "apps/cli/verbs.h"
 #include "apps/data/convert_flags.h"
-#include "core/host.h"
+#include "core/process/host.h"
 #include "core/text.h"
 #include "observe/log/table.h"
 

@@ -13,11 +13,11 @@
 
 #include "apps/cli/application.h"
 #include "core/error.h"
-#include "core/host.h"
-#include "core/signals.h"
+#include "core/process/host.h"
+#include "core/process/signals.h"
+#include "core/process/thread_pool.h"
 #include "core/stopwatch.h"
 #include "core/text.h"
-#include "core/thread_pool.h"
 #include "observe/log/progress.h"
 
 namespace welkin::apps {

@@ -20,7 +20,7 @@
 #include "config/resolve/resolve.h"
 #include "core/error.h"
 #include "core/file.h"
-#include "core/host.h"
+#include "core/process/host.h"
 #include "core/text.h"
 #include "data/datasets/field_file.h"
 #include "data/formats/array_file.h"

@@ -12,7 +12,7 @@
 
 #include "apps/python/native_model.h"
 #include "config/resolve/resolve.h"
-#include "core/signals.h"
+#include "core/process/signals.h"
 #include "train/learn/registries.h"
 #include "train/run/trainer_context.h"
 

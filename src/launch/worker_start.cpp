@@ -8,7 +8,7 @@
 #include <cstdlib>
 
 #include "core/error.h"
-#include "core/host.h"
+#include "core/process/host.h"
 #include "core/text.h"
 #include "launch/affinity.h"
 #include "launch/gpu_places.h"

@@ -8,7 +8,7 @@
 #include <optional>
 
 #include "core/error.h"
-#include "core/host.h"
+#include "core/process/host.h"
 #include "core/text.h"
 #include "launch/job_secret.h"
 #include "launch/process/crew.h"

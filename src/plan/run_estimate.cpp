@@ -65,11 +65,6 @@ double ranks_of_sample(const config::ParallelConfig& parallel) {
   return static_cast<double>(parallel.spatial.size() * (is_sharded ? parallel.context_parallel : 1));
 }
 
-int64_t passes_of(const config::RunConfig& config) {
-  const config::BatchPlan batch = config::batch_plan(config);
-  return (batch.local + batch.micro - 1) / batch.micro;
-}
-
 // Of one rank's share of the training state (key `shard`): what of whole gradients, optimizer states and weights it holds, and
 // how often whole weights or gradients travel in a step.
 struct Sharing {
@@ -86,7 +81,7 @@ Sharing sharing_of(const config::RunConfig& config, double replicas) {
   const double number = std::strtod(parallel.shard_group.c_str(), nullptr);  // none: all, or a node, of which nothing is known
   sharing.ranks = number >= 1 ? number : replicas;
   sharing.ranks *= ranks_of_sample(parallel);
-  const auto passes = static_cast<double>(passes_of(config));
+  const auto passes = static_cast<double>(config::batch_plan(config).micros());
   sharing.optimizer = 1 / sharing.ranks;
   if (parallel.shard == config::ShardStage::Optimizer) return sharing;
   sharing.gradients = 1 / sharing.ranks;
@@ -142,7 +137,7 @@ GatheredTogether gathered_together(const model::ModelCost& cost) {
 BackwardPeak worst_moment(const config::RunConfig& config, const RunFacts& facts, const Sharing& sharing, double gradients,
                           double activations, double held) {
   constexpr double kBytesPerMb = 1 << 20;
-  const bool has_passes_before = passes_of(config) > 1, reduces_each = sharing.gradients < 1;
+  const bool has_passes_before = config::batch_plan(config).micros() > 1, reduces_each = sharing.gradients < 1;
   BackwardPass pass{.layers = {},
                     .ranks = sharing.ranks,
                     .bucket_bytes = static_cast<double>(config.parallel.bucket_cap_mb) * kBytesPerMb,
@@ -230,7 +225,7 @@ void offload(const config::RunConfig& config, const StageFacts& stage, RunEstima
   const config::BackendConfig& backend = config.backend;
   constexpr double kBuffers = 3, kReadAndWritten = 2, kPartsAtWork = 2, kBytesPerMib = 1 << 20;
   const auto has = [&](const char* what) { return std::ranges::find(backend.offload, what) != backend.offload.end(); };
-  const auto passes = static_cast<double>(passes_of(config));
+  const auto passes = static_cast<double>(config::batch_plan(config).micros());
   const auto num_parts = static_cast<double>(parameters_of_units(estimate.cost).size()) * stage.parameters * stage.held;
   const Sharing sharing = sharing_of(config, static_cast<double>(estimate.world_size / config.parallel.model_size()));
   double buffers = 0, travels = 0;

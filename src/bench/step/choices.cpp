@@ -7,7 +7,7 @@
 #include <string_view>
 
 #include "config/schema/batch_plan.h"
-#include "core/host.h"
+#include "core/process/host.h"
 #include "ops/base/instruction_set.h"
 #include "ops/gemm/gemm_provider.h"
 

@@ -8,7 +8,7 @@
 #include <cstdio>
 #include <memory>
 
-#include "core/host.h"
+#include "core/process/host.h"
 #include "core/stopwatch.h"
 #include "core/text.h"
 #include "data/pipeline/pipeline.h"

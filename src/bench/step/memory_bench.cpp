@@ -13,7 +13,7 @@
 #include "bench/step/synthetic_config.h"
 #include "config/schema/batch_plan.h"
 #include "config/schema/choices.h"
-#include "core/host.h"
+#include "core/process/host.h"
 #include "core/text.h"
 #include "data/sample/dataset.h"
 #include "observe/log/table.h"

@@ -19,7 +19,7 @@
 
 #include "bench/step/layers.h"
 #include "bench/step/synthetic_config.h"
-#include "core/host.h"
+#include "core/process/host.h"
 #include "core/stopwatch.h"
 #include "data/datasets/stage.h"
 #include "data/pipeline/pipeline.h"

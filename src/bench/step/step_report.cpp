@@ -6,7 +6,7 @@
 #include <cctype>
 #include <cstdio>
 
-#include "core/host.h"
+#include "core/process/host.h"
 #include "core/text.h"
 
 namespace welkin::bench {

@@ -8,7 +8,7 @@
 #include <array>
 #include <cstdio>
 
-#include "core/host.h"
+#include "core/process/host.h"
 #include "core/stopwatch.h"
 #include "core/text.h"
 #include "parallel/comm/collectives.h"

@@ -8,7 +8,7 @@
 
 #include "bench/step/step_report.h"
 #include "core/error.h"
-#include "core/host.h"
+#include "core/process/host.h"
 #include "core/text.h"
 #include "observe/log/table.h"
 #include "observe/plot/plot.h"

@@ -17,6 +17,8 @@ struct BatchPlan {
   int64_t local = 0;   // of one rank; the largest where the ranks do not divide `global`
   int64_t micro = 0;   // of one forward pass: at most `local`, at least 1; 1 where `auto` has not chosen yet
   int64_t units = 0;   // kInvariantUnits under rank_invariant, where a forward pass is one of them; else 0
+
+  int64_t micros() const { return (local + micro - 1) / micro; }  // micro-batches of a rank in a step, each a forward pass
 };
 
 // `replicas`: data-parallel ranks, at least 1.

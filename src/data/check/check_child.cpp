@@ -9,7 +9,7 @@
 #include <cerrno>
 #include <thread>
 
-#include "core/host.h"
+#include "core/process/host.h"
 #include "core/text.h"
 #include "data/check/child_process.h"
 

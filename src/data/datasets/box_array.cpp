@@ -5,10 +5,10 @@
 #include <span>
 
 #include "core/checked.h"
-#include "core/host.h"
 #include "core/philox.h"
+#include "core/process/host.h"
+#include "core/process/thread_pool.h"
 #include "core/text.h"
-#include "core/thread_pool.h"
 #include "data/storage/array_views.h"
 #include "data/storage/host_memory.h"
 #include "data/storage/strided_copy.h"

@@ -5,9 +5,9 @@
 #include <ranges>
 
 #include "core/error.h"
-#include "core/host.h"
+#include "core/process/host.h"
+#include "core/process/thread_pool.h"
 #include "core/text.h"
-#include "core/thread_pool.h"
 #include "data/datasets/channel_statistics.h"
 #include "data/datasets/crop_range.h"
 #include "data/sample/calendar.h"

@@ -14,8 +14,8 @@
 #include "data/datasets/era5_options.h"
 #include "data/datasets/field_file.h"
 #include "data/datasets/field_selection.h"
+#include "data/sample/channels/extra_channels.h"
 #include "data/sample/dataset.h"
-#include "data/sample/extra_channels.h"
 #include "data/sample/field_pairs.h"
 #include "data/sample/resident_arrays.h"
 

@@ -13,7 +13,7 @@
 #include <vector>
 
 #include "data/cf/file_times.h"
-#include "data/sample/static_channels.h"
+#include "data/sample/channels/static_channels.h"
 #include "data/storage/channel_op.h"
 #include "data/storage/chunk_cache.h"
 #include "data/storage/stored_array.h"

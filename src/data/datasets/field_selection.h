@@ -8,7 +8,7 @@
 
 #include "data/datasets/era5_options.h"
 #include "data/datasets/field_file.h"
-#include "data/sample/channel_roles.h"
+#include "data/sample/channels/channel_roles.h"
 
 namespace welkin::data {
 

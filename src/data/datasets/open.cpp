@@ -17,7 +17,7 @@
 #include "data/datasets/field_source.h"
 #include "data/datasets/synthetic_fields.h"
 #include "data/formats/array_file.h"
-#include "data/sample/forcing.h"
+#include "data/sample/channels/forcing.h"
 #include "data/sample/mixture.h"
 
 namespace welkin::data {

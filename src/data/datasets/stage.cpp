@@ -16,7 +16,7 @@
 #include "core/error.h"
 #include "core/file.h"
 #include "core/hash.h"
-#include "core/host.h"
+#include "core/process/host.h"
 #include "core/stopwatch.h"
 #include "core/text.h"
 #include "data/datasets/field_file.h"

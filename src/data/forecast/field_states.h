@@ -16,7 +16,7 @@
 #include "data/datasets/era5_dataset.h"
 #include "data/datasets/open.h"
 #include "data/forecast/time_step.h"
-#include "data/sample/forcing.h"
+#include "data/sample/channels/forcing.h"
 
 namespace welkin::data {
 

@@ -19,7 +19,7 @@
 #include "data/ingest/source/inventory.h"
 #include "data/ingest/split.h"
 #include "data/ingest/staging.h"
-#include "data/sample/channel_roles.h"
+#include "data/sample/channels/channel_roles.h"
 
 namespace welkin::data::ingest {
 namespace {

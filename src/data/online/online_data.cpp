@@ -8,7 +8,7 @@
 
 #include "config/schema/builtin_models.h"
 #include "core/error.h"
-#include "core/host.h"
+#include "core/process/host.h"
 #include "core/text.h"
 #include "data/online/held_pairs.h"
 #include "data/storage/stored_array.h"

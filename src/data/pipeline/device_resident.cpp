@@ -10,9 +10,9 @@
 #include <optional>
 
 #include "core/error.h"
-#include "core/host.h"
+#include "core/process/host.h"
+#include "core/process/thread_pool.h"
 #include "core/text.h"
-#include "core/thread_pool.h"
 #include "data/pipeline/stall_watch.h"
 #include "data/storage/read_watch.h"
 

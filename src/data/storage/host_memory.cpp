@@ -4,9 +4,9 @@
 #include <fstream>
 #include <limits>
 
-#include "core/cgroup.h"
 #include "core/error.h"
-#include "core/host.h"
+#include "core/process/cgroup.h"
+#include "core/process/host.h"
 #include "core/text.h"
 
 namespace welkin::data {

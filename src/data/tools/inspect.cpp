@@ -7,8 +7,8 @@
 
 #include "core/archive/safetensors.h"
 #include "core/error.h"
-#include "core/host.h"
 #include "core/printable.h"
+#include "core/process/host.h"
 #include "core/text.h"
 #include "data/formats/array_file.h"
 #include "data/formats/npy_file.h"

@@ -2,8 +2,8 @@
 // What is in a Zarr folder, a WebDataset tar file, an LMDB or a raw file.
 #include <algorithm>
 
-#include "core/host.h"
 #include "core/printable.h"
+#include "core/process/host.h"
 #include "core/text.h"
 #include "data/formats/array_file.h"
 #include "data/tools/inspect_hdf5.h"

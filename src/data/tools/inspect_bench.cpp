@@ -9,8 +9,8 @@
 #include <thread>
 
 #include "core/error.h"
-#include "core/host.h"
 #include "core/philox.h"
+#include "core/process/host.h"
 #include "core/stopwatch.h"
 #include "core/text.h"
 #include "data/datasets/box_array.h"

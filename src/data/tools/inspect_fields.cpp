@@ -5,8 +5,8 @@
 #include <map>
 #include <set>
 
-#include "core/host.h"
 #include "core/printable.h"
+#include "core/process/host.h"
 #include "core/text.h"
 #include "data/formats/array_file.h"
 #include "data/ingest/time_axis.h"

@@ -6,8 +6,8 @@
 #include <set>
 
 #include "core/error.h"
-#include "core/host.h"
 #include "core/printable.h"
+#include "core/process/host.h"
 #include "core/text.h"
 #include "data/datasets/field_file.h"
 #include "data/formats/array_file.h"

@@ -4,8 +4,8 @@
 #include <algorithm>
 
 #include "core/error.h"
-#include "core/host.h"
 #include "core/printable.h"
+#include "core/process/host.h"
 #include "core/text.h"
 #include "data/formats/genericio/genericio_column.h"
 #include "data/tools/inspect_hdf5.h"

@@ -5,8 +5,8 @@
 #include <memory>
 
 #include "core/error.h"
-#include "core/host.h"
 #include "core/printable.h"
+#include "core/process/host.h"
 #include "core/text.h"
 #include "data/cf/coordinates.h"
 #include "data/formats/array_file.h"

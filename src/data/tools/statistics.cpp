@@ -6,9 +6,9 @@
 
 #include "core/error.h"
 #include "core/file.h"
-#include "core/host.h"
+#include "core/process/host.h"
+#include "core/process/thread_pool.h"
 #include "core/text.h"
-#include "core/thread_pool.h"
 #include "data/datasets/field_source.h"
 #include "data/formats/npy_file.h"
 #include "data/sample/calendar.h"

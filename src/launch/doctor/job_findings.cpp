@@ -12,7 +12,7 @@
 #include <memory>
 
 #include "core/error.h"
-#include "core/host.h"
+#include "core/process/host.h"
 #include "core/text.h"
 #include "launch/job_secret.h"
 #include "launch/sockets.h"

@@ -13,8 +13,8 @@
 #include <set>
 #include <sstream>
 
-#include "core/cgroup.h"
-#include "core/host.h"
+#include "core/process/cgroup.h"
+#include "core/process/host.h"
 #include "core/text.h"
 #include "launch/affinity.h"
 

@@ -8,7 +8,7 @@
 
 #include "core/error.h"
 #include "core/file_descriptor.h"
-#include "core/host.h"
+#include "core/process/host.h"
 #include "core/stopwatch.h"
 #include "core/text.h"
 

@@ -7,7 +7,7 @@
 #include <cstdlib>
 
 #include "core/error.h"
-#include "core/host.h"
+#include "core/process/host.h"
 #include "core/stopwatch.h"
 #include "core/text.h"
 #include "launch/batch/scheduler.h"

@@ -9,7 +9,7 @@
 #include <utility>
 
 #include "core/error.h"
-#include "core/host.h"
+#include "core/process/host.h"
 #include "core/text.h"
 #include "launch/process/crew.h"
 

@@ -16,7 +16,7 @@
 #include <string_view>
 
 #include "core/error.h"
-#include "core/host.h"
+#include "core/process/host.h"
 #include "core/text.h"
 
 namespace welkin::launch {

@@ -51,8 +51,8 @@ class Crew {
   Crew(const Crew&) = delete;
   Crew& operator=(const Crew&) = delete;
 
-  // The number of its process, which begins with SIGUSR1 blocked: it waits for the process's own handler (core/signals.h), which
-  // is not there while libraries load. ConfigError when the program cannot be started.
+  // The number of its process, which begins with SIGUSR1 blocked: it waits for the process's own handler
+  // (core/process/signals.h), which is not there while libraries load. ConfigError when the program cannot be started.
   pid_t start(const WorkerStart& worker);
   // Until a process ends, says something, or a signal comes; at most a tenth of a second.
   void wait_for_news();

@@ -11,7 +11,7 @@
 
 #include "core/fault/wall_clock.h"
 #include "core/hash.h"
-#include "core/host.h"
+#include "core/process/host.h"
 #include "core/text.h"
 #include "observe/events/protobuf.h"
 #include "observe/image/png.h"

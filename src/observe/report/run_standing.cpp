@@ -5,7 +5,7 @@
 #include <csignal>
 #include <limits>
 
-#include "core/host.h"
+#include "core/process/host.h"
 
 namespace welkin::observe {
 namespace {

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// Large tensors on a CPU live in a PageHeap (core/page_heap.h) instead of malloc's mappings, which the kernel clears anew for
-// every step. A layer around the allocator that torch has; blocks below 2 MiB are still that one's.
+// Large tensors on a CPU live in a PageHeap (core/process/page_heap.h) instead of malloc's mappings, which the kernel clears anew
+// for every step. A layer around the allocator that torch has; blocks below 2 MiB are still that one's.
 #pragma once
 
 #include <cstddef>
 
-#include "core/page_heap.h"
+#include "core/process/page_heap.h"
 
 namespace welkin::ops {
 

@@ -7,12 +7,8 @@
 #include <algorithm>
 #include <utility>
 
-#include "parallel/c10d/future_work.h"
-
 namespace welkin::parallel {
 namespace {
-
-using c10::ivalue::Future;
 
 // Below it Gloo's own calls, which need no second thread, are as fast.
 constexpr size_t kShortBytes = size_t{1} << 18;
@@ -61,19 +57,10 @@ void add_up_of_type(const at::Tensor& sum, const std::vector<at::Tensor>& parts)
 
 }  // namespace
 
-DirectGloo::~DirectGloo() {
-  {
-    const std::lock_guard lock(mutex_);
-    over_ = true;
-  }
-  wake_.notify_all();
-  if (thread_.joinable()) thread_.join();
-}
-
 // Each sends to the next one first, so that not all begin with the same member.
-std::vector<DirectGloo::WorkPtr> DirectGloo::exchange(int tag, const std::function<at::Tensor(int)>& leaving,
-                                                      const std::function<at::Tensor(int)>& arriving) {
-  std::vector<WorkPtr> messages;
+DirectGloo::Messages DirectGloo::exchange(int tag, const std::function<at::Tensor(int)>& leaving,
+                                          const std::function<at::Tensor(int)>& arriving) {
+  Messages messages;
   for (int distance = 1; distance < getSize(); ++distance) {
     const int to = (getRank() + distance) % getSize(), from = (getRank() + getSize() - distance) % getSize();
     std::vector<at::Tensor> received{arriving(from)}, sent{leaving(to)};
@@ -83,39 +70,13 @@ std::vector<DirectGloo::WorkPtr> DirectGloo::exchange(int tag, const std::functi
   return messages;
 }
 
-DirectGloo::WorkPtr DirectGloo::later(Pending pending) {
-  pending.future = c10::make_intrusive<Future>(c10::ListType::create(c10::TensorType::get()));
-  auto work = c10::make_intrusive<FutureWork>(pending.future);
-  {
-    const std::lock_guard lock(mutex_);
-    if (!thread_.joinable()) thread_ = std::thread([this] { finish_all(); });
-    pending_.push_back(std::move(pending));
-  }
-  wake_.notify_one();
-  return work;
-}
-
-// In the order in which the calls began.
-void DirectGloo::finish_all() {
-  while (true) {
-    Pending next;
-    {
-      std::unique_lock lock(mutex_);
-      wake_.wait(lock, [this] { return over_ || !pending_.empty(); });
-      if (pending_.empty()) return;
-      next = std::move(pending_.front());
-      pending_.pop_front();
-    }
-    try {
-      for (const WorkPtr& message : next.messages) message->wait();
-      next.finish();
-      next.finish = nullptr;  // and with it the room for what has come
-      next.messages.clear();
-      next.future->markCompleted(c10::IValue(std::vector<at::Tensor>{next.result}));
-    } catch (const std::exception&) {
-      next.future->setError(std::current_exception());
-    }
-  }
+DirectGloo::WorkPtr DirectGloo::after(Messages messages, std::function<void()> finish, const at::Tensor& result) {
+  return calls_.add(
+      [messages = std::move(messages), finish = std::move(finish)] {
+        for (const WorkPtr& message : messages) message->wait();
+        finish();
+      },
+      {result});
 }
 
 DirectGloo::WorkPtr DirectGloo::_reduce_scatter_base(at::Tensor& out, at::Tensor& in, const c10d::ReduceScatterOptions& options) {
@@ -132,10 +93,8 @@ DirectGloo::WorkPtr DirectGloo::_reduce_scatter_base(at::Tensor& out, at::Tensor
   auto messages = exchange(
       kReduceScatterTag, [&](int to) { return whole[to]; }, [&](int from) { return parts[static_cast<size_t>(from)]; });
   const at::Tensor sum = out.detach();
-  return later({.messages = std::move(messages),
-                .finish = [sum, parts = std::move(parts)] { add_up_of_type(sum, parts); },
-                .future = {},
-                .result = out});
+  return after(
+      std::move(messages), [sum, parts = std::move(parts)] { add_up_of_type(sum, parts); }, out);
 }
 
 DirectGloo::WorkPtr DirectGloo::_allgather_base(at::Tensor& out, at::Tensor& in, const c10d::AllgatherOptions& options) {
@@ -145,7 +104,8 @@ DirectGloo::WorkPtr DirectGloo::_allgather_base(at::Tensor& out, at::Tensor& in,
   auto messages = exchange(
       kAllGatherTag, [&](int) { return part; }, [&](int from) { return whole[from]; });
   whole[getRank()].copy_(part);
-  return later({.messages = std::move(messages), .finish = [] {}, .future = {}, .result = out});
+  return after(
+      std::move(messages), [] {}, out);
 }
 
 }  // namespace welkin::parallel

@@ -7,13 +7,11 @@
 #ifndef USE_C10D_GLOO
 #define USE_C10D_GLOO
 #endif
-#include <condition_variable>
-#include <deque>
 #include <functional>
-#include <mutex>
-#include <thread>
 #include <torch/csrc/distributed/c10d/ProcessGroupGloo.hpp>
 #include <vector>
+
+#include "parallel/c10d/finishing_thread.h"
 
 namespace welkin::parallel {
 
@@ -23,31 +21,20 @@ class DirectGloo : public c10d::ProcessGroupGloo {
   using WorkPtr = c10::intrusive_ptr<c10d::Work>;
 
   using ProcessGroupGloo::ProcessGroupGloo;
-  ~DirectGloo() override;
 
   // Sums in the order of the members, whoever has the result: it does not depend on the number of threads or on who is faster.
   WorkPtr _reduce_scatter_base(at::Tensor& out, at::Tensor& in, const c10d::ReduceScatterOptions& options) override;
   WorkPtr _allgather_base(at::Tensor& out, at::Tensor& in, const c10d::AllgatherOptions& options) override;
 
  private:
-  struct Pending {
-    std::vector<WorkPtr> messages;
-    std::function<void()> finish;  // when all are there
-    c10::intrusive_ptr<c10::ivalue::Future> future;
-    at::Tensor result;
-  };
+  using Messages = std::vector<WorkPtr>;
 
   // What leaves for the member at a place, and where what comes from there goes.
-  std::vector<WorkPtr> exchange(int tag, const std::function<at::Tensor(int)>& leaving,
-                                const std::function<at::Tensor(int)>& arriving);
-  WorkPtr later(Pending pending);
-  void finish_all();
+  Messages exchange(int tag, const std::function<at::Tensor(int)>& leaving, const std::function<at::Tensor(int)>& arriving);
+  // A call that makes `result` by `finish` when all messages are there.
+  WorkPtr after(Messages messages, std::function<void()> finish, const at::Tensor& result);
 
-  std::mutex mutex_;
-  std::condition_variable wake_;
-  std::deque<Pending> pending_;
-  bool over_ = false;
-  std::thread thread_;  // from the first call on
+  FinishingThread calls_;  // gone before the connections, which are the base's
 };
 
 }  // namespace welkin::parallel

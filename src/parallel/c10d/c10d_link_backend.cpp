@@ -2,14 +2,11 @@
 #include "parallel/c10d/c10d_link_backend.h"
 
 #include <algorithm>
+#include <thread>
 #include <utility>
-
-#include "parallel/c10d/future_work.h"
 
 namespace welkin::parallel {
 namespace {
-
-using c10::ivalue::Future;
 
 int64_t bytes_of_tensors(const std::vector<at::Tensor>& tensors) {
   int64_t bytes = 0;
@@ -20,54 +17,20 @@ int64_t bytes_of_tensors(const std::vector<at::Tensor>& tensors) {
 }  // namespace
 
 LinkBackend::LinkBackend(Inner inner, std::shared_ptr<EmulatedLink> link)
-    : c10d::Backend(inner->getRank(), inner->getSize()),
-      inner_(std::move(inner)),
-      link_(std::move(link)),
-      thread_([this] { deliver(); }) {}
-
-LinkBackend::~LinkBackend() {
-  {
-    const std::lock_guard lock(mutex_);
-    over_ = true;
-  }
-  wake_.notify_all();
-  thread_.join();
-}
+    : c10d::Backend(inner->getRank(), inner->getSize()), inner_(std::move(inner)), link_(std::move(link)) {}
 
 LinkBackend::WorkPtr LinkBackend::carried(WorkPtr inner, int64_t bytes, std::vector<at::Tensor> results) {
   const std::chrono::duration<double> cost(link_->latency_s + static_cast<double>(bytes) / link_->bytes_per_second);
   const auto span = std::chrono::duration_cast<Clock::duration>(cost);
-  auto future = c10::make_intrusive<Future>(c10::ListType::create(c10::TensorType::get()));
-  {
-    const std::lock_guard lock(mutex_);
-    free_at_ = std::max(free_at_, Clock::now()) + span;
-    pending_.push_back({std::move(inner), free_at_, future, std::move(results)});
-  }
   link_->bytes += bytes;
   link_->busy_ns += std::chrono::duration_cast<std::chrono::nanoseconds>(span).count();
-  wake_.notify_one();
-  return c10::make_intrusive<FutureWork>(std::move(future));
-}
-
-// In the order in which the transfers began.
-void LinkBackend::deliver() {
-  while (true) {
-    Pending next;
-    {
-      std::unique_lock lock(mutex_);
-      wake_.wait(lock, [this] { return over_ || !pending_.empty(); });
-      if (pending_.empty()) return;
-      next = std::move(pending_.front());
-      pending_.pop_front();
-    }
-    try {
-      next.inner->wait();
-      std::this_thread::sleep_until(next.end);
-      next.future->markCompleted(c10::IValue(std::move(next.results)));
-    } catch (const std::exception&) {
-      next.future->setError(std::current_exception());
-    }
-  }
+  const std::lock_guard lock(mutex_);
+  free_at_ = std::max(free_at_, Clock::now()) + span;
+  const auto finish = [inner = std::move(inner), end = free_at_] {
+    inner->wait();
+    std::this_thread::sleep_until(end);
+  };
+  return transfers_.add(finish, std::move(results));
 }
 
 LinkBackend::WorkPtr LinkBackend::allreduce(std::vector<at::Tensor>& tensors, const c10d::AllreduceOptions& options) {

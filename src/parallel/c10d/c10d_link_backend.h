@@ -3,15 +3,13 @@
 #pragma once
 
 #include <chrono>
-#include <condition_variable>
-#include <deque>
 #include <memory>
 #include <mutex>
 #include <string>
-#include <thread>
 #include <torch/csrc/distributed/c10d/Backend.hpp>
 #include <vector>
 
+#include "parallel/c10d/finishing_thread.h"
 #include "parallel/comm/link.h"
 
 namespace welkin::parallel {
@@ -22,7 +20,6 @@ class LinkBackend : public c10d::Backend {
   using WorkPtr = c10::intrusive_ptr<c10d::Work>;
 
   LinkBackend(Inner inner, std::shared_ptr<EmulatedLink> link);
-  ~LinkBackend() override;
 
   const std::string getBackendName() const override { return "emulated link"; }
   WorkPtr allreduce(std::vector<at::Tensor>& tensors, const c10d::AllreduceOptions& options) override;
@@ -37,24 +34,13 @@ class LinkBackend : public c10d::Backend {
 
  private:
   using Clock = std::chrono::steady_clock;
-  struct Pending {
-    WorkPtr inner;
-    Clock::time_point end;
-    c10::intrusive_ptr<c10::ivalue::Future> future;
-    std::vector<at::Tensor> results;
-  };
-
   WorkPtr carried(WorkPtr inner, int64_t bytes, std::vector<at::Tensor> results);
-  void deliver();
 
   Inner inner_;
   std::shared_ptr<EmulatedLink> link_;
   std::mutex mutex_;
-  std::condition_variable wake_;
-  std::deque<Pending> pending_;
   Clock::time_point free_at_{};  // when the link has carried what it was given
-  bool over_ = false;
-  std::thread thread_;
+  FinishingThread transfers_;
 };
 
 }  // namespace welkin::parallel

@@ -5,7 +5,7 @@
 #include <cmath>
 #include <utility>
 
-#include "core/host.h"
+#include "core/process/host.h"
 #include "core/text.h"
 
 namespace welkin::parallel {

@@ -6,7 +6,7 @@
 #include <utility>
 
 #include "core/error.h"
-#include "core/host.h"
+#include "core/process/host.h"
 #include "core/text.h"
 #include "launch/sockets.h"
 #include "parallel/comm/rendezvous.h"

@@ -7,7 +7,7 @@
 #include <array>
 #include <torch/csrc/distributed/c10d/ProcessGroupNCCL.hpp>
 
-#include "core/host.h"
+#include "core/process/host.h"
 #include "core/text.h"
 #include "ops/device/device_ops.h"
 

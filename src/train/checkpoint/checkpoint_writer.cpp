@@ -7,7 +7,7 @@
 #include <utility>
 
 #include "core/error.h"
-#include "core/host.h"
+#include "core/process/host.h"
 #include "core/text.h"
 
 namespace welkin::train {

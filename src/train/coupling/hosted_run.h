@@ -7,7 +7,7 @@
 #include <string>
 
 #include "config/resolve/resolve.h"
-#include "core/signals.h"
+#include "core/process/signals.h"
 #include "train/learn/registries.h"
 #include "train/run/trainer_context.h"
 

@@ -15,7 +15,7 @@
 #include <vector>
 
 #include "config/resolve/resolve.h"
-#include "core/signals.h"
+#include "core/process/signals.h"
 #include "data/online/online_data.h"
 #include "data/online/pair_stream.h"
 #include "data/pipeline/sample_check.h"

@@ -10,7 +10,7 @@
 
 #include "config/yaml/yaml_scalar.h"
 #include "core/error.h"
-#include "core/host.h"
+#include "core/process/host.h"
 #include "core/text.h"
 #include "ops/device/device_ops.h"
 

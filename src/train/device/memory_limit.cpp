@@ -7,7 +7,7 @@
 #include <atomic>
 #include <mutex>
 
-#include "core/host.h"
+#include "core/process/host.h"
 #include "core/text.h"
 #include "ops/base/large_blocks.h"
 

@@ -14,7 +14,7 @@
 #include <vector>
 
 #include "config/schema/batch_plan.h"
-#include "core/host.h"
+#include "core/process/host.h"
 #include "core/text.h"
 #include "train/device/device_memory.h"
 

@@ -8,7 +8,7 @@
 #include <cstdlib>
 #include <optional>
 
-#include "core/host.h"
+#include "core/process/host.h"
 #include "ops/base/large_blocks.h"
 #include "train/device/device_memory.h"
 

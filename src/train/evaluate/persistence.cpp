@@ -10,7 +10,6 @@
 
 #include "data/sample/sequences.h"
 #include "data/sample/state_transform.h"
-#include "data/storage/channel_op.h"
 
 namespace welkin::train {
 namespace {
@@ -28,20 +27,29 @@ at::Tensor converted(const at::Tensor& values, const data::ChannelOp& input, con
 
 bool has_persistence(const data::SampleSpec& spec) { return data::is_state_of_target(spec); }
 
-at::Tensor persistence_of(const data::SampleSpec& spec, const at::Tensor& input) {
-  const auto from = data::channel_ops(data::input_transform(spec), spec.input.shape.front(), "input");
-  const auto to = data::channel_ops(data::target_transform(spec), spec.target.shape.front(), "target");
+Persistence::Persistence(const data::SampleSpec& spec) {
+  const auto inputs = data::channel_ops(data::input_transform(spec), spec.input.shape.front(), "input");
+  const auto targets = data::channel_ops(data::target_transform(spec), spec.target.shape.front(), "target");
   const std::vector<int64_t> earlier = data::earlier_channels(spec);
   const bool is_defined = data::follows_from_input(spec);
-  std::vector<at::Tensor> channels;
   for (size_t c = 0; c < earlier.size(); ++c) {
-    if (earlier[c] < 0 || !is_defined) {
+    Channel& channel = channels_.emplace_back();
+    if (!is_defined || earlier[c] < 0) continue;
+    channel.from = earlier[c];
+    if (data::difference_of_transforms(spec, static_cast<int64_t>(c), earlier[c]).empty()) continue;
+    channel.conversion = {.input = inputs[static_cast<size_t>(earlier[c])], .target = targets[c]};
+  }
+}
+
+at::Tensor Persistence::of(const at::Tensor& input) const {
+  std::vector<at::Tensor> channels;
+  for (const auto& [from, conversion] : channels_) {
+    if (from < 0) {
       channels.push_back(at::full_like(input.select(1, 0), std::numeric_limits<double>::quiet_NaN()));
       continue;
     }
-    const at::Tensor state = input.select(1, earlier[c]);
-    const bool is_same = data::difference_of_transforms(spec, static_cast<int64_t>(c), earlier[c]).empty();
-    channels.push_back(is_same ? state : converted(state, from[static_cast<size_t>(earlier[c])], to[c]));
+    const at::Tensor state = input.select(1, from);
+    channels.push_back(conversion ? converted(state, conversion->input, conversion->target) : state);
   }
   return at::stack(channels, 1);
 }

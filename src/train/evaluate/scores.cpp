@@ -20,7 +20,6 @@
 #include "core/error.h"
 #include "core/text.h"
 #include "train/evaluate/channel_units.h"
-#include "train/evaluate/persistence.h"
 #include "train/learn/metrics.h"
 #include "train/learn/metrics_spectrum.h"
 
@@ -106,7 +105,10 @@ ScoreSums::ScoreSums(const data::SampleSpec& spec, at::Tensor time_mean, bool ho
   scored_ = at::zeros_like(points_);
   weight_ = at::zeros({spec.target.shape[0]}, at::kDouble);
   std::vector<std::string> names = {"model"};
-  if (has_persistence(spec)) names.emplace_back("persistence");
+  if (has_persistence(spec)) {
+    persistence_.emplace(spec);
+    names.emplace_back("persistence");
+  }
   if (time_mean_.defined()) names.emplace_back(kMeanMap);
   for (auto& name : names) {
     const auto zero = [&] { return at::zeros({spec.target.shape[0]}, at::kDouble); };
@@ -134,7 +136,7 @@ void ScoreSums::add(const at::Tensor& input, const at::Tensor& target, const at:
   const Points points = points_of(target);
   for (auto& forecast : forecasts_) {
     if (forecast.name == "model") add_forecast(forecast, prediction, target, points);
-    if (forecast.name == "persistence") add_forecast(forecast, persistence_of(spec_, input), target, points);
+    if (forecast.name == "persistence") add_forecast(forecast, persistence_->of(input), target, points);
     if (forecast.name == kMeanMap) add_forecast(forecast, time_mean_.unsqueeze(0).expand_as(target), target, points);
   }
   const at::Tensor with_value = holes_ ? points.is_hole.logical_not() : at::ones_like(target, at::kBool);

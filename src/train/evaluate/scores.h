@@ -6,10 +6,12 @@
 #include <ATen/core/Tensor.h>
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "data/sample/dataset.h"
+#include "train/evaluate/persistence.h"
 
 namespace welkin::train {
 
@@ -69,6 +71,7 @@ class ScoreSums {
   double small_scale_ratio(const at::Tensor& spectrum, int64_t channel, int64_t points) const;
 
   const data::SampleSpec& spec_;
+  std::optional<Persistence> persistence_;  // nothing where there is no earlier state
   at::Tensor time_mean_;
   at::Tensor weights_;          // (H) of the rows
   at::Tensor target_spectrum_;  // (C, K) float64 sum over samples; undefined before the first

@@ -11,7 +11,7 @@
 
 #include "core/error.h"
 #include "core/fault/wall_clock.h"
-#include "core/host.h"
+#include "core/process/host.h"
 #include "core/text.h"
 #include "parallel/comm/collectives.h"
 

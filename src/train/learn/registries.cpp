@@ -2,7 +2,7 @@
 #include "train/learn/registries.h"
 
 #include "config/schema/builtin_models.h"
-#include "data/sample/forcing.h"
+#include "data/sample/channels/forcing.h"
 
 namespace welkin::train {
 namespace {

@@ -7,7 +7,7 @@
 
 #include "core/error.h"
 #include "core/file.h"
-#include "core/signals.h"
+#include "core/process/signals.h"
 #include "core/text.h"
 
 namespace welkin::train {

@@ -11,8 +11,8 @@
 
 #include "core/error.h"
 #include "core/file.h"
-#include "core/host.h"
 #include "core/printable.h"
+#include "core/process/host.h"
 #include "core/text.h"
 
 namespace welkin::train {

@@ -11,7 +11,7 @@
 #include <string>
 #include <vector>
 
-#include "core/thread_pool.h"
+#include "core/process/thread_pool.h"
 #include "train/offload/block_store.h"
 #include "train/offload/spill_file.h"
 

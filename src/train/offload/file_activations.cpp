@@ -9,8 +9,8 @@
 #include <mutex>
 #include <utility>
 
+#include "core/process/thread_pool.h"
 #include "core/text.h"
-#include "core/thread_pool.h"
 #include "train/offload/activation_store.h"
 #include "train/offload/spill_file.h"
 #include "train/offload/state_units.h"

@@ -15,7 +15,7 @@
 #include "core/error.h"
 #include "core/file.h"
 #include "core/hash.h"
-#include "core/host.h"
+#include "core/process/host.h"
 #include "core/text.h"
 
 namespace welkin::train {

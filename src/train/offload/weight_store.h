@@ -14,7 +14,7 @@
 #include <span>
 #include <vector>
 
-#include "core/thread_pool.h"
+#include "core/process/thread_pool.h"
 #include "train/offload/spill_file.h"
 
 namespace welkin::train {

@@ -8,7 +8,7 @@
 
 #include "core/error.h"
 #include "core/file.h"
-#include "core/host.h"
+#include "core/process/host.h"
 #include "core/text.h"
 #include "observe/timeline/timeline_picture.h"
 #include "train/profile/operator_table.h"

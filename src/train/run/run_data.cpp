@@ -10,7 +10,7 @@
 
 #include "config/schema/batch_plan.h"
 #include "core/error.h"
-#include "core/host.h"
+#include "core/process/host.h"
 #include "core/text.h"
 #include "data/datasets/stage.h"
 #include "data/sample/epoch_plan.h"

@@ -9,7 +9,7 @@
 #include <algorithm>
 #include <utility>
 
-#include "core/host.h"
+#include "core/process/host.h"
 #include "core/text.h"
 #include "model/base/describe.h"
 #include "parallel/comm/collectives.h"

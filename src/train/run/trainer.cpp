@@ -9,7 +9,7 @@
 #include "config/resolve/switches.h"
 #include "config/yaml/yaml_scalar.h"
 #include "core/file.h"
-#include "core/host.h"
+#include "core/process/host.h"
 #include "core/text.h"
 #include "observe/log/table.h"
 #include "observe/report/tracked_runs.h"

@@ -9,7 +9,7 @@
 #include <string>
 
 #include "config/resolve/resolve.h"
-#include "core/signals.h"
+#include "core/process/signals.h"
 #include "observe/log/progress.h"
 #include "observe/log/run_log.h"
 #include "observe/timeline/span.h"

@@ -13,7 +13,7 @@
 #include <vector>
 
 #include "config/schema/run_config.h"
-#include "core/signals.h"
+#include "core/process/signals.h"
 #include "data/pipeline/pipeline.h"
 #include "parallel/comm/group.h"
 #include "train/learn/sample_shard.h"

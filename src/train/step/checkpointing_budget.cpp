@@ -5,7 +5,7 @@
 #include <utility>
 
 #include "core/error.h"
-#include "core/host.h"
+#include "core/process/host.h"
 #include "core/text.h"
 #include "train/device/memory_limit.h"
 

@@ -9,7 +9,7 @@
 
 #include "config/schema/batch_plan.h"
 #include "core/error.h"
-#include "core/host.h"
+#include "core/process/host.h"
 #include "core/text.h"
 #include "parallel/comm/collectives.h"
 #include "train/device/device_memory.h"

@@ -57,9 +57,8 @@ void check_options(const config::RunConfig& config) {
 }
 
 void check_micro_batches(const config::RunConfig& config, int64_t replicas) {
-  const config::BatchPlan batch = config::batch_plan(config, replicas);
   const parallel::PipelineShape shape{.ranks = config.parallel.pipeline_parallel,
-                                      .micros = (batch.local + batch.micro - 1) / batch.micro,
+                                      .micros = config::batch_plan(config, replicas).micros(),
                                       .chunks = config.parallel.chunks()};
   parallel::make_schedule(config.parallel.pipeline_schedule, shape);
 }

@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "core/error.h"
-#include "core/host.h"
+#include "core/process/host.h"
 #include "core/text.h"
 #include "ops/base/autocast.h"
 #include "train/learn/precision.h"

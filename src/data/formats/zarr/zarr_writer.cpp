@@ -8,9 +8,9 @@
 
 #include "core/file.h"
 #include "core/file_descriptor.h"
-#include "core/host.h"
+#include "core/process/host.h"
+#include "core/process/thread_pool.h"
 #include "core/text.h"
-#include "core/thread_pool.h"
 #include "data/formats/array_writer.h"
 #include "data/formats/json_values.h"
 #include "data/formats/npy_file.h"

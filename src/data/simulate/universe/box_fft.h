@@ -7,7 +7,7 @@
 #include <cstdint>
 #include <functional>
 
-#include "core/thread_pool.h"
+#include "core/process/thread_pool.h"
 #include "data/simulate/fft.h"
 #include "data/simulate/universe/plane_store.h"
 

@@ -9,7 +9,7 @@
 #include <string_view>
 #include <vector>
 
-#include "core/thread_pool.h"
+#include "core/process/thread_pool.h"
 #include "data/simulate/universe/cloud_in_cell.h"
 #include "data/simulate/universe/plane_store.h"
 

@@ -5,7 +5,7 @@
 #include <cstdint>
 #include <filesystem>
 
-#include "core/thread_pool.h"
+#include "core/process/thread_pool.h"
 #include "data/simulate/manifest.h"
 #include "data/simulate/universe/box_fields.h"
 #include "data/simulate/universe/cosmology.h"

@@ -13,7 +13,7 @@
 #include <functional>
 #include <optional>
 
-#include "core/thread_pool.h"
+#include "core/process/thread_pool.h"
 #include "data/simulate/universe/cosmology.h"
 #include "data/simulate/universe/initial_modes.h"
 #include "data/simulate/universe/plane_store.h"

@@ -12,7 +12,7 @@
 
 #include "core/error.h"
 #include "core/file.h"
-#include "core/host.h"
+#include "core/process/host.h"
 #include "core/text.h"
 #include "observe/events/event_writer.h"
 #include "observe/log/event_log.h"

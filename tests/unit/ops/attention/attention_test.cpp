@@ -11,7 +11,7 @@
 
 #include <cmath>
 
-#include "core/host.h"
+#include "core/process/host.h"
 #include "gradient_check.h"
 #include "number_close.h"
 #include "ops/base/autocast.h"

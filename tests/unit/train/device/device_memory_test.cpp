@@ -9,7 +9,7 @@
 #include <cstdlib>
 #include <vector>
 
-#include "core/host.h"
+#include "core/process/host.h"
 
 namespace welkin::train {
 namespace {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "core/host.h"
+#include "core/process/host.h"
 
 #include <gtest/gtest.h>
 #include <sched.h>

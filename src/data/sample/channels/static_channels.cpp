@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "data/sample/static_channels.h"
+#include "data/sample/channels/static_channels.h"
 
 #include <cmath>
 

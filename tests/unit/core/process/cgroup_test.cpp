@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Trees of control groups made of files.
-#include "core/cgroup.h"
+#include "core/process/cgroup.h"
 
 #include <gtest/gtest.h>
 

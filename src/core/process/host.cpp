@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "core/host.h"
+#include "core/process/host.h"
 
 #include <sched.h>
 #include <sys/resource.h>
@@ -17,7 +17,7 @@
 #include <thread>
 #include <vector>
 
-#include "core/cgroup.h"
+#include "core/process/cgroup.h"
 
 namespace welkin {
 namespace {

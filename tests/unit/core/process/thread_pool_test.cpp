@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "core/thread_pool.h"
+#include "core/process/thread_pool.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

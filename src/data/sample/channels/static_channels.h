@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "data/sample/extra_channels.h"
+#include "data/sample/channels/extra_channels.h"
 
 namespace welkin::data {
 

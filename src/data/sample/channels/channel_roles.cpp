@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "data/sample/channel_roles.h"
+#include "data/sample/channels/channel_roles.h"
 
 #include <array>
 #include <utility>

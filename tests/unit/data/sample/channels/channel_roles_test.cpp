@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "data/sample/channel_roles.h"
+#include "data/sample/channels/channel_roles.h"
 
 #include <gmock/gmock.h>
 
@@ -8,7 +8,7 @@
 #include <limits>
 
 #include "core/error.h"
-#include "data/sample/static_channels.h"
+#include "data/sample/channels/static_channels.h"
 #include "number_close.h"
 
 namespace welkin::data {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "core/cgroup.h"
+#include "core/process/cgroup.h"
 
 #include <algorithm>
 #include <charconv>

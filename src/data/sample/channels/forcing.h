@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "data/sample/calendar.h"
-#include "data/sample/extra_channels.h"
+#include "data/sample/channels/extra_channels.h"
 
 namespace welkin::data {
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "core/page_heap.h"
+#include "core/process/page_heap.h"
 
 #include <gtest/gtest.h>
 #include <sys/resource.h>

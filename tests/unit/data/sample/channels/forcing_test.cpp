@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The sun against almanac values (Astronomical Almanac / NOAA solar calculator), and the other forcing channels against their
 // definition.
-#include "data/sample/forcing.h"
+#include "data/sample/channels/forcing.h"
 
 #include <gtest/gtest.h>
 

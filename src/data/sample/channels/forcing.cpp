@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "data/sample/forcing.h"
+#include "data/sample/channels/forcing.h"
 
 #include <algorithm>
 #include <array>
