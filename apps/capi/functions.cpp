@@ -58,9 +58,9 @@ void c_close(welkin_model* model) { const std::unique_ptr<welkin_model> owner(mo
 
 // No side of another number has channels.
 const data::ArraySpec& side_of(const welkin_model* model, welkin_side side) {
-  static const data::ArraySpec kNone;
+  static const data::ArraySpec nothing;
   if (side == WELKIN_INPUT) return model->stepper->input();
-  return side == WELKIN_TARGET ? model->stepper->target() : kNone;
+  return side == WELKIN_TARGET ? model->stepper->target() : nothing;
 }
 
 int c_num_channels(const welkin_model* model, welkin_side side) {

@@ -102,7 +102,7 @@ DirectGloo::WorkPtr DirectGloo::_allgather_base(at::Tensor& out, at::Tensor& in,
   const at::NoGradGuard no_grad;
   const at::Tensor whole = out.detach().view({getSize(), -1}), part = in.detach().view({-1});
   auto messages = exchange(
-      kAllGatherTag, [&](int) { return part; }, [&](int from) { return whole[from]; });
+      kAllGatherTag, [&](int) -> at::Tensor { return part; }, [&](int from) { return whole[from]; });
   whole[getRank()].copy_(part);
   return after(
       std::move(messages), [] {}, out);

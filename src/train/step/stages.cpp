@@ -128,7 +128,7 @@ std::vector<parallel::StageRange> stages_of(const parallel::Mesh& mesh, const Se
   check_options(config);
   check_micro_batches(config, mesh.size(parallel::kDp));
   const model::ModelPtr model = source.registries.models.at(config.model.model).build(config.model, shape_of(source.spec));
-  const auto stages = cut_model(*model, source, mesh.size(parallel::Axis::Pp) * config.parallel.chunks());
+  auto stages = cut_model(*model, source, mesh.size(parallel::Axis::Pp) * config.parallel.chunks());
   check_sites(*model, model->segments(), config);
   check_linear_layers(*model, config);
   return stages;
