@@ -27,12 +27,13 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// A checkpoint holds whole tensors: one process reads it, or stages of any number, however many trained. Forward passes know no
-// schedule. Flags that the user gives come later and win.
-const std::vector<std::string> kOneProcess = {
-    "--set", "tensor_parallel=1",   "--set", "context_parallel=1",      "--set", "pipeline_parallel=1",
-    "--set", "pipeline_split=null", "--set", "sequence_parallel=false", "--set", "local_batch_size=null",
-    "--set", "spatial=1x1x1",       "--set", "pipeline_schedule=1f1b",  "--set", "pipeline_chunks=0"};
+// A checkpoint holds whole tensors: one process reads it, or ranks of any mesh, whichever trained. Forward passes know no
+// schedule and share out no training state. Flags that the user gives come later and win.
+const std::vector<std::string> kOneProcess = {"--set", "tensor_parallel=1",       "--set", "context_parallel=1",
+                                              "--set", "pipeline_parallel=1",     "--set", "pipeline_split=null",
+                                              "--set", "sequence_parallel=false", "--set", "local_batch_size=null",
+                                              "--set", "spatial=1x1x1",           "--set", "pipeline_schedule=1f1b",
+                                              "--set", "pipeline_chunks=0",       "--set", "shard=none"};
 
 // Arguments with `RUN_FOLDER` replaced by the flags that name its configuration.
 struct Arguments {
@@ -99,7 +100,8 @@ std::optional<TrainedRun> parse_trained_run(Application& application, int argc, 
                run.line.help);
     return {};
   }
-  const config::Resolved resolved = config::resolve(run.line, processes, application.registries.known_names());
+  const int64_t ranks = processes == 1 ? 1 : config::kOneReplica;
+  const config::Resolved resolved = config::resolve(run.line, ranks, application.registries.known_names());
   if (is_dry_run(run.line)) {
     print_configuration(application, run.line, resolved, processes);
     return {};

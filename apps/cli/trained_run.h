@@ -23,8 +23,7 @@ struct TrainedRun {
 };
 
 // Nothing when help was asked for and printed. `extra` are the verb's flags besides --checkpoint and --split; `operand` is what
-// it takes behind the run folder, for the help. A model package stands for its run folder. `processes` take part, each with a
-// stage of the model.
+// it takes behind the run folder, for the help. A model package stands for its run folder. `processes` take part.
 std::optional<TrainedRun> parse_trained_run(Application& application, int argc, char** argv, std::vector<config::ExtraFlag> extra,
                                             const std::string& operand = "", int64_t processes = kWorldSize);
 

@@ -18,12 +18,15 @@
 #include "core/text.h"
 #include "observe/log/console.h"
 #include "observe/log/progress.h"
+#include "parallel/comm/mesh_groups.h"
 #include "parallel/comm/world.h"
+#include "parallel/mesh/run_mesh.h"
 #include "train/evaluate/rollout.h"
 #include "train/evaluate/scores_report.h"
 #include "train/evaluate/time_mean.h"
 #include "train/skill/box_plots.h"
 #include "train/skill/box_statistics.h"
+#include "train/step/layout.h"
 
 namespace welkin::apps {
 namespace {
@@ -37,13 +40,15 @@ struct ScoresText {
 ScoresText score(const train::TrainedModel& model, const at::Tensor& time_mean, int64_t rollout_steps, bool speaks) {
   observe::Console console({.fd = speaks ? STDERR_FILENO : -1});
   if (rollout_steps == 1) {
-    observe::Progress progress(console, {.title = "evaluate", .total = model.dataset().size(), .now_s = {}});
+    const auto own = model.own_samples();
+    observe::Progress progress(console, {.title = "evaluate", .total = own.end - own.begin, .now_s = {}});
     const train::Scores scores = model.score(time_mean, [&](int64_t done) { progress.update(done); });
     return {scores.samples, scores.nonfinite, train::scores_table(scores), train::scores_json(scores)};
   }
   const train::Rollout rollout(model, rollout_steps);
   const auto starts = static_cast<int64_t>(rollout.starts().size());
-  observe::Progress progress(console, {.title = "evaluate", .total = starts, .unit = "starts", .now_s = {}});
+  const int64_t own = rollout.own_starts().size();
+  observe::Progress progress(console, {.title = "evaluate", .total = own, .unit = "starts", .now_s = {}});
   const auto leads = train::score_rollout(model, rollout, time_mean, [&](int64_t done) { progress.update(done); });
   return {starts, leads.front().nonfinite, train::rollout_table(leads), train::rollout_json(leads)};
 }
@@ -64,12 +69,20 @@ void warn_of_nonfinite(Application& application, const TrainedRun& run, const st
 void write_box_statistics(Application& application, const train::TrainedModel& model, const std::string& file,
                           const std::string& plots, bool speaks) {
   train::BoxStatistics statistics(model.dataset().spec());
-  data::Pipeline batches = model.pipeline(model.batch_size());
-  for (int64_t done = 0; done < model.dataset().size();) {
+  const int64_t together = std::min(model.batch_size(), model.dataset().size());
+  data::Pipeline batches = model.pipeline(together);
+  const auto own = model.own_samples();
+  if (own.begin == own.end)
+    statistics.share_bins(model.replicas(), {});
+  else
+    batches.resume({.epoch = 0, .step = own.begin / together});
+  for (int64_t done = own.begin; done < own.end;) {
     const data::Batch batch = batches.next();
+    if (done == own.begin) statistics.share_bins(model.replicas(), batch.target);
     statistics.add(batch.target, model.predict(batch));
     done += batch.input.size(0);
   }
+  statistics.add_up(model.replicas());
   if (!speaks) return;
   const std::string json = statistics.json();
   write_file_atomically(file, json);
@@ -83,7 +96,7 @@ std::string missing_time_mean(const std::string& path) {
   return cat("No ACC: anomalies are from the map of time means, and ", reason, ". Write one with welkin data stats.\n");
 }
 
-// `speaks`: of the ranks that have the stages of a model, all of which have the scores, the first.
+// `speaks`: of the ranks, all of which have the scores, the first.
 void evaluate(Application& application, const TrainedRun& run, int64_t rollout_steps, bool speaks,
               const train::TrainedModel& model) {
   const at::Tensor time_mean = train::read_time_mean(run.config.data.time_means_path, model.dataset().spec());
@@ -110,25 +123,33 @@ void check_alone(const config::CommandLine& line) {
   }
 }
 
-// A model is divided into stages, and into nothing else: as many processes as there are of these.
-void check_stages(const TrainedRun& run, const launch::RankInfo& place) {
-  const int64_t stages = run.config.parallel.pipeline_parallel;
+void check_ranks(const TrainedRun& run, const launch::RankInfo& place) {
   if (has_flag(run.line, "forecast")) return need_one_process("evaluate --forecast");
-  if (stages == place.world_size) return;
-  throw ConfigError("evaluate",
-                    cat("each process has a stage of the model: processes=", place.world_size, ", launcher=", place.launcher,
-                        ", pipeline_parallel=", stages),
-                    cat("Give --pipeline_parallel ", place.world_size, ", or start it once, without a launcher"));
+  if (place.world_size == 1) return;
+  parallel::mesh_of(run.config.parallel, place.world_size);  // or its error, before any rank waits for another
+  if (run.config.parallel.shard == config::ShardStage::None) return;
+  throw ConfigError("evaluate", "replicas have whole weights, no training state is shared out: shard is set",
+                    "Say --shard none; to divide the model, give --tensor_parallel, --pipeline_parallel or --spatial");
 }
 
-void evaluate_on(Application& application, TrainedRun& run, int64_t rollout_steps, const launch::RankInfo& place) {
+// Of the ranks that read the same samples.
+bool is_first_reader(const parallel::MeshGroups& groups) {
+  return groups.along(parallel::Axis::Tp).group_rank() == 0 && groups.along(parallel::kSampleParts).group_rank() == 0 &&
+         groups.along(parallel::Axis::Pp).group_rank() == 0;
+}
+
+// `err`: of any rank, for its own samples.
+void evaluate_on(Application& application, std::ostream& err, TrainedRun& run, int64_t rollout_steps,
+                 const launch::RankInfo& place) {
   const bool speaks = place.rank == 0;
   parallel::World world;
   if (place.world_size > 1) world = parallel::World::connect(place, world_options(run.config));
-  run.choice.stages = world.world_group();
+  run.choice.world = world.world_group();
+  run.choice.groups = train::make_mesh_groups(run.config.parallel, world);
   run.choice.local_rank = place.local_rank;
   run.choice.local_size = place.local_size;
-  if (!speaks) run.choice.report = {};
+  run.choice.report = [&err](const std::string& note) { err << cat("warning: ", note, "\n") << std::flush; };
+  if (!is_first_reader(run.choice.groups)) run.choice.report = {};
   run_as_rank(world, [&] {
     with_trained_model(application, run,
                        [&](const train::TrainedModel& model) { evaluate(application, run, rollout_steps, speaks, model); });
@@ -152,7 +173,7 @@ int verb_evaluate(Application& given, int argc, char** argv) {
   Application& application = place.rank == 0 ? given : silent;  // the first rank speaks for all
   auto run = parse_trained_run(application, argc, argv, std::move(flags), "", place.world_size);
   if (!run) return 0;
-  check_stages(*run, place);
+  check_ranks(*run, place);
   const int64_t rollout_steps = whole_flag(run->line, "rollout_steps", 1);
   if (const std::string file = text_flag(run->line, "json"); !file.empty()) check_output("evaluate", "--json", file);
   if (has_flag(run->line, "forecast")) {
@@ -160,7 +181,7 @@ int verb_evaluate(Application& given, int argc, char** argv) {
     return 0;
   }
   check_alone(run->line);
-  evaluate_on(application, *run, rollout_steps, place);
+  evaluate_on(application, given.err, *run, rollout_steps, place);
   return 0;
 }
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "config/resolve/resolve.h"
 
+#include <algorithm>
 #include <cstdlib>
 #include <filesystem>
 #include <optional>
@@ -38,10 +39,12 @@ std::map<std::string, Origin> all_origins(const Draft& draft) {
 
 void check_draft(Draft& draft, const Request& request) {
   validate_rows(draft);
-  derive(draft, request.world_size, request.known);
+  const int64_t model_size = std::max(int64_t{1}, draft.config.parallel.model_size());  // a wrong one is told later
+  const int64_t world_size = request.world_size == kOneReplica ? model_size : request.world_size;
+  derive(draft, world_size, request.known);
   validate_model(draft);
   validate_data(draft);
-  validate_loop(draft, request.world_size);
+  validate_loop(draft, world_size);
   validate_names(draft, request.known);
   note_inert_keys(draft);
 }

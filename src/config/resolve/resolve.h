@@ -30,8 +30,9 @@ struct Resolved {
 std::vector<Setting> environment_settings(const std::function<const char*(const char*)>& variable);
 
 // Reads the file of --yaml_config (or the default of --tutorial), applies the preset and the flags, fills in what depends on
-// other values, and validates. `world_size` is the number of ranks of the run. Opens nothing but the YAML file. Throws
-// ConfigError.
+// other values, and validates. `world_size` is the number of ranks of the run, kOneReplica as many as the model is divided over:
+// replicas that train nothing divide no batch. Opens nothing but the YAML file. Throws ConfigError.
+inline constexpr int64_t kOneReplica = 0;
 Resolved resolve(const CommandLine& command_line, int64_t world_size, const KnownNames& known = {});
 
 // A configuration that yaml() printed (saved in run folders and checkpoints). `name` stands for the file in messages. Throws

@@ -31,6 +31,13 @@ void Rollout::find_starts() {
                     "Ask for fewer steps, or give longer files");
 }
 
+std::span<const int64_t> Rollout::own_starts() const {
+  const auto together = model_.batch_size(), all = static_cast<int64_t>(starts_.size());
+  const TrainedModel::OwnRange batches = model_.own_of((all + together - 1) / together);
+  const int64_t begin = std::min(all, batches.begin * together), end = std::min(all, batches.end * together);
+  return {starts_.begin() + begin, starts_.begin() + end};
+}
+
 data::Batch Rollout::read(data::Pipeline& samples, const std::vector<int64_t>& indices) const {
   std::vector<at::Tensor> input, target, number;
   for (const int64_t index : indices) {
@@ -67,19 +74,21 @@ std::vector<Scores> score_rollout(const TrainedModel& model, const Rollout& roll
                                   const std::function<void(int64_t)>& progress) {
   std::vector<ScoreSums> sums;
   for (int64_t lead = 1; lead <= rollout.steps(); ++lead) sums.emplace_back(model.dataset().spec(), time_mean, model.has_holes());
-  const auto& starts = rollout.starts();
+  const std::span<const int64_t> starts = rollout.own_starts();
   const auto together = static_cast<size_t>(model.batch_size());
   for (size_t first = 0; first < starts.size(); first += together) {
-    const size_t end = std::min(starts.size(), first + together);
-    rollout.run({starts.begin() + static_cast<std::ptrdiff_t>(first), starts.begin() + static_cast<std::ptrdiff_t>(end)},
-                [&](const RolloutStep& step) {
-                  sums[static_cast<size_t>(step.lead - 1)].add(step.start, step.target, step.prediction,
-                                                               model.losses(step.prediction, step.target));
-                });
-    progress(static_cast<int64_t>(end));
+    const std::span<const int64_t> batch = starts.subspan(first, std::min(together, starts.size() - first));
+    rollout.run({batch.begin(), batch.end()}, [&](const RolloutStep& step) {
+      sums[static_cast<size_t>(step.lead - 1)].add(step.start, step.target, step.prediction,
+                                                   model.losses(step.prediction, step.target));
+    });
+    progress(static_cast<int64_t>(first + batch.size()));
   }
   std::vector<Scores> scores;
-  for (const ScoreSums& sum : sums) scores.push_back(sum.finish());
+  for (ScoreSums& sum : sums) {
+    sum.add_up(model.replicas());
+    scores.push_back(sum.finish());
+  }
   check_has_points(scores);
   return scores;
 }

@@ -8,6 +8,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <span>
 #include <vector>
 
 #include "train/evaluate/trained_model.h"
@@ -32,6 +33,8 @@ class Rollout {
   int64_t steps() const { return steps_; }
   // Samples that begin a rollout, ascending.
   const std::vector<int64_t>& starts() const { return starts_; }
+  // Of them those of this rank, where replicas divide them in batches of evaluation.
+  std::span<const int64_t> own_starts() const;
 
   // From these samples at once, lead by lead.
   void run(const std::vector<int64_t>& samples, const std::function<void(const RolloutStep&)>& body) const;
@@ -46,7 +49,8 @@ class Rollout {
   std::vector<int64_t> starts_;
 };
 
-// Scores of every lead over all starts, `batch` of them at once. `progress` is told how many starts are done.
+// Scores of every lead over all starts, `batch` of them at once, which the replicas divide between them. `progress` is told how
+// many of own_starts() are done.
 std::vector<Scores> score_rollout(const TrainedModel& model, const Rollout& rollout, const at::Tensor& time_mean,
                                   const std::function<void(int64_t)>& progress);
 

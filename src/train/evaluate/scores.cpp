@@ -7,6 +7,7 @@
 #include <ATen/ops/isnan.h>
 #include <ATen/ops/ones.h>
 #include <ATen/ops/ones_like.h>
+#include <ATen/ops/tensor.h>
 #include <ATen/ops/where.h>
 #include <ATen/ops/zeros.h>
 #include <ATen/ops/zeros_like.h>
@@ -15,10 +16,12 @@
 #include <cmath>
 #include <functional>
 #include <limits>
+#include <numeric>
 #include <utility>
 
 #include "core/error.h"
 #include "core/text.h"
+#include "parallel/comm/collectives.h"
 #include "train/evaluate/channel_units.h"
 #include "train/learn/metrics.h"
 #include "train/learn/metrics_spectrum.h"
@@ -82,6 +85,24 @@ void accumulate(at::Tensor& sum, const at::Tensor& more) { sum = sum.defined() ?
 std::vector<double> to_vector(const at::Tensor& values) {
   const at::Tensor flat = values.contiguous();
   return {flat.const_data_ptr<double>(), flat.const_data_ptr<double>() + flat.numel()};
+}
+
+// Lists of the members, one behind the other. Each goes behind its length, for no part of a collective is empty.
+std::vector<int64_t> joined(const parallel::Group& group, const std::vector<int64_t>& own) {
+  const auto members = static_cast<size_t>(group.size());
+  std::vector<int64_t> part = {static_cast<int64_t>(own.size())};
+  part.insert(part.end(), own.begin(), own.end());
+  const at::Tensor size = at::full({1}, static_cast<int64_t>(part.size()), at::kLong);
+  const at::Tensor sizes = parallel::all_gather(group, size, 0, parallel::Lengths(members, 1));
+  const parallel::Lengths lengths(sizes.const_data_ptr<int64_t>(), sizes.const_data_ptr<int64_t>() + members);
+  const at::Tensor all = parallel::all_gather(group, at::tensor(part, at::kLong), 0, lengths);
+  std::vector<int64_t> values;
+  const int64_t* next = all.const_data_ptr<int64_t>();
+  for (const int64_t length : lengths) {
+    values.insert(values.end(), next + 1, next + length);
+    next += length;
+  }
+  return values;
 }
 
 }  // namespace
@@ -152,6 +173,36 @@ void ScoreSums::add(const at::Tensor& input, const at::Tensor& target, const at:
   }
   samples_ += target.size(0);
   loss_ += on_host.sum().item<double>();
+}
+
+std::vector<at::Tensor*> ScoreSums::float_sums() {
+  std::vector<at::Tensor*> sums{&weight_, &target_spectrum_};
+  for (Forecast& forecast : forecasts_) {
+    sums.insert(sums.end(),
+                {&forecast.square_error, &forecast.rmse, &forecast.acc, &forecast.absolute, &forecast.error, &forecast.spectrum});
+  }
+  return sums;
+}
+
+void ScoreSums::add_up(const parallel::Group& replicas) {
+  if (replicas.size() == 1) return;
+  const int64_t own_bins = target_spectrum_.defined() ? target_spectrum_.size(1) : 0;  // 0: no samples here
+  const int64_t bins =
+      parallel::all_reduce(replicas, at::full({1}, own_bins, at::kLong), parallel::Reduction::Max).item<int64_t>();
+  for (at::Tensor* sum : float_sums()) {
+    if (!sum->defined()) *sum = at::zeros({points_.size(0), bins}, at::kDouble);
+    *sum = parallel::all_reduce(replicas, *sum);
+  }
+  points_ = parallel::all_reduce(replicas, points_);
+  scored_ = parallel::all_reduce(replicas, scored_);
+  loss_ = parallel::all_reduce(replicas, at::full({1}, loss_, at::kDouble)).item<double>();
+  losses_ = parallel::all_reduce(replicas, at::full({1}, losses_, at::kLong)).item<int64_t>();
+  const std::vector<int64_t> samples = joined(replicas, {samples_});
+  const auto before = samples.begin() + replicas.group_rank();
+  const int64_t first = std::accumulate(samples.begin(), before, int64_t{0});
+  for (int64_t& sample : nonfinite_) sample += first;
+  nonfinite_ = joined(replicas, nonfinite_);
+  samples_ = std::accumulate(samples.begin(), samples.end(), int64_t{0});
 }
 
 at::Tensor ScoreSums::spectrum_of(const at::Tensor& values) const {

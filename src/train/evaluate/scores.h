@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "data/sample/dataset.h"
+#include "parallel/comm/group.h"
 #include "train/evaluate/persistence.h"
 
 namespace welkin::train {
@@ -58,6 +59,9 @@ class ScoreSums {
   // input (B, C, ...), target and prediction (B, C', ...), losses (B), any device.
   void add(const at::Tensor& input, const at::Tensor& target, const at::Tensor& prediction, const at::Tensor& losses);
 
+  // Over members that added samples of their own, in their order. Every member calls it, then finish().
+  void add_up(const parallel::Group& replicas);
+
   Scores finish() const;
 
  private:
@@ -69,6 +73,7 @@ class ScoreSums {
   bool is_whole(int64_t channel) const;                    // every point has a value
   at::Tensor spectrum_of(const at::Tensor& values) const;  // (C, K) sum over samples
   double small_scale_ratio(const at::Tensor& spectrum, int64_t channel, int64_t points) const;
+  std::vector<at::Tensor*> float_sums();
 
   const data::SampleSpec& spec_;
   std::optional<Persistence> persistence_;  // nothing where there is no earlier state

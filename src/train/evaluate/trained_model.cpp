@@ -97,7 +97,8 @@ TrainedModel::TrainedModel(const Registries& registries, const config::RunConfig
       device_(choose_device(config.loop.device, choice.local_rank, choice.local_size)),
       session_(std::make_unique<ProcessSession>(config_, device_)),
       dataset_(std::move(dataset)),
-      stages_(choice.stages),
+      world_(choice.world),
+      groups_(choice.groups),
       report_(choice.report) {
   if (!names_file(choice.checkpoint)) checkpoint_ = find_checkpoint(choice.run_folder, choice.checkpoint);
   if (!dataset_) dataset_ = registries.datasets.at(config_.data.dataset).open(config_, choice.split);
@@ -112,8 +113,8 @@ TrainedModel::TrainedModel(const Registries& registries, const config::RunConfig
 }
 
 void TrainedModel::build(const Registries& registries, const ModelChoice& choice) {
-  if (stages_.size() > 1) {
-    build_stage(registries);
+  if (world_.size() > 1) {
+    build_part(registries);
   } else {
     model_ = build_model(registries, config_, dataset_->spec(), device_);
     table_ = parallel::ParamTable::of(*model_);
@@ -122,17 +123,23 @@ void TrainedModel::build(const Registries& registries, const ModelChoice& choice
   if (pipeline_) learn_shapes();
 }
 
-// Weights have no values before they are read: memory that nobody has written to is not there, and other stages' is let go. So
-// a limit counts what is left.
-void TrainedModel::build_stage(const Registries& registries) {
+// Weights have no values before they are read: memory that nobody has written to is not there, and other ranks' is let go. So a
+// limit counts what is left.
+void TrainedModel::build_part(const Registries& registries) {
   const at::NoGradGuard no_grad;
   const NoMemoryLimit meanwhile;
   const SetupSource source{config_, registries, dataset_->spec(), device_};
   model_ = registries.models.at(config_.model.model).build(config_.model, shape_of(dataset_->spec()));
   table_ = parallel::ParamTable::of(*model_);
-  pipeline_ = std::make_unique<parallel::PipelineEngine>(
-      model_->segments(), stages_, parallel::PipelineOptions{.stages = cut_model(*model_, source, stages_.size())});
-  pipeline_->keep_own(table_, /*tied=*/{});
+  if (const auto plan = plan_of(groups_.mesh(), source)) {
+    apply_plan(*plan, *model_, table_, groups_);
+    shard_ = SampleShard(*plan, groups_, dataset_->spec());
+  }
+  if (stages().size() > 1) {
+    pipeline_ = std::make_unique<parallel::PipelineEngine>(
+        model_->segments(), stages(), parallel::PipelineOptions{.stages = cut_model(*model_, source, stages().size())});
+    pipeline_->keep_own(table_, /*tied=*/{});
+  }
   if (!device_.is_cuda()) return;
   for (const parallel::ParamRow& row : table_.rows()) {
     row.local.set_data(in_memory_format(row.local.to(device_), config_.backend.channels_last));
@@ -147,7 +154,7 @@ void TrainedModel::learn_shapes() {
   sizes.insert(sizes.begin(), 1);
   const auto options = at::TensorOptions(device_);
   const ops::AutocastGuard autocast(device_.type(), autocast_dtype(config_.precision.amp_mode));
-  pipeline_->learn_shapes_together({at::zeros(sizes, options.dtype(at::kFloat)),
+  pipeline_->learn_shapes_together({own_part(at::zeros(sizes, options.dtype(at::kFloat))),
                                     {.seed = config_.loop.seed,
                                      .step = at::zeros({}, options.dtype(at::kLong)),
                                      .sample = at::zeros({1}, options.dtype(at::kLong))}});
@@ -175,11 +182,11 @@ int64_t TrainedModel::batch_size() const {
 void TrainedModel::load_weights(const ModelChoice& choice) {
   CheckpointGroup weights = model_group(table_, *model_);
   if (names_file(choice.checkpoint)) checkpoint_ = choice.checkpoint;
-  const parallel::MeshGroups groups;
+  const bool is_part = world_.size() > 1;
   const parallel::Group alone;
-  const TensorLayout layout{.table = table_, .groups = groups, .shards = alone, .stages = stages_};
-  if (pipeline_ && !choice.averaged && !names_file(choice.checkpoint)) return load_stage(weights, layout);
-  if (pipeline_) weights = with_places(weights, layout);
+  const TensorLayout layout{.table = table_, .groups = groups_, .shards = alone, .stages = stages()};
+  if (is_part && !choice.averaged && !names_file(choice.checkpoint)) return load_part(weights, layout);
+  if (is_part) weights = with_places(weights, layout);
   if (choice.averaged) return load_average(weights);
   if (names_file(choice.checkpoint)) {
     const interchange::State state = interchange::open_state(checkpoint_);
@@ -194,10 +201,10 @@ void TrainedModel::load_weights(const ModelChoice& choice) {
 
 // The first rank's choice, for a run may go on meanwhile. The ranks look at the bytes of the files once between them, and each
 // reads what it has.
-void TrainedModel::load_stage(const CheckpointGroup& weights, const TensorLayout& layout) {
-  const int64_t step = told_by_first(stages_, std::stoll(checkpoint_.filename().string().substr(std::strlen("step_"))));
+void TrainedModel::load_part(const CheckpointGroup& weights, const TensorLayout& layout) {
+  const int64_t step = told_by_first(world_, std::stoll(checkpoint_.filename().string().substr(std::strlen("step_"))));
   checkpoint_ = CheckpointStore(checkpoint_.parent_path()).path_of(step);
-  const Checkpoint checkpoint = open_shared_checkpoint(stages_, checkpoint_);
+  const Checkpoint checkpoint = open_shared_checkpoint(world_, checkpoint_);
   read_parts(checkpoint, weights, layout);
   step_ = checkpoint.index().position.iteration;
 }
@@ -230,9 +237,9 @@ std::vector<at::Tensor> TrainedModel::predict(const std::vector<data::Batch>& ba
     return predictions;
   }
   std::vector<parallel::PipelineBatch> passes;
-  for (const data::Batch& batch : batches) passes.push_back({batch.input, context_of(batch)});
+  for (const data::Batch& batch : batches) passes.push_back({own_part(batch.input), context_of(batch)});
   const ops::AutocastGuard autocast(device_.type(), autocast_dtype(config_.precision.amp_mode));
-  for (const at::Tensor& output : pipeline_->forward(passes)) predictions.push_back(output.to(at::kFloat));
+  for (const at::Tensor& output : pipeline_->forward(passes)) predictions.push_back(shard_.whole_fields(output.to(at::kFloat)));
   return predictions;
 }
 
@@ -245,8 +252,21 @@ at::Tensor TrainedModel::forward(const at::Tensor& input, const model::ForwardCo
   std::optional<ProcessSession> meanwhile;
   if (!session_) meanwhile.emplace(config_, device_);
   const ops::AutocastGuard autocast(device_.type(), autocast_dtype(config_.precision.amp_mode));
-  if (pipeline_) return pipeline_->forward(std::vector{parallel::PipelineBatch{input, context}}).front().to(at::kFloat);
-  return model_->forward(input, context).to(at::kFloat);
+  const at::Tensor own = own_part(input);
+  const at::Tensor output =
+      pipeline_ ? pipeline_->forward(std::vector{parallel::PipelineBatch{own, context}}).front() : model_->forward(own, context);
+  return shard_.whole_fields(output.to(at::kFloat));
+}
+
+at::Tensor TrainedModel::own_part(const at::Tensor& whole) const {
+  const std::optional<data::Region> region = shard_.region();
+  if (!region) return whole;
+  at::Tensor part = whole;
+  for (int64_t dim = 2; dim < whole.dim(); ++dim) {
+    const auto axis = static_cast<size_t>(dim - 2);
+    part = part.narrow(dim, region->begin[axis], region->extent[axis]);
+  }
+  return part.contiguous();
 }
 
 bool TrainedModel::has_holes() const {
@@ -261,22 +281,38 @@ at::Tensor TrainedModel::losses(const at::Tensor& prediction, const at::Tensor& 
 // A loader's buffers are valid until the call after next.
 data::Batch TrainedModel::next_of(data::Pipeline& batches) const { return pipeline_ ? kept(batches.next()) : batches.next(); }
 
+TrainedModel::OwnRange TrainedModel::own_of(int64_t count) const {
+  const int64_t ranks = replicas().size(), rank = replicas().group_rank();
+  const auto before = [&](int64_t place) { return (count * place + ranks - 1) / ranks; };  // of few, the first ranks have some
+  return {before(rank), before(rank + 1)};
+}
+
+TrainedModel::OwnRange TrainedModel::own_samples() const {
+  const int64_t samples = dataset_->size(), batch = std::min(batch_size(), samples);
+  const OwnRange batches = own_of((samples + batch - 1) / batch);
+  return {std::min(samples, batches.begin * batch), std::min(samples, batches.end * batch)};
+}
+
 Scores TrainedModel::score(const at::Tensor& time_mean, const std::function<void(int64_t)>& progress) const {
   data::Pipeline batches = pipeline(batch_size());
   ScoreSums sums(dataset_->spec(), time_mean, has_holes());
-  const auto together = static_cast<size_t>(pipeline_ ? kBatchesPerStage * stages_.size() : 1);
-  for (int64_t done = 0, fetched = 0; done < dataset_->size();) {
+  const auto together = static_cast<size_t>(pipeline_ ? kBatchesPerStage * stages().size() : 1);
+  const OwnRange own = own_samples();
+  if (own.begin < own.end) batches.resume({.epoch = 0, .step = own.begin / std::min(batch_size(), dataset_->size())});
+  for (int64_t done = own.begin, fetched = own.begin; done < own.end;) {
     std::vector<data::Batch> group;
-    for (; group.size() < together && fetched < dataset_->size(); fetched += group.back().input.size(0)) {
+    for (; group.size() < together && fetched < own.end; fetched += group.back().input.size(0)) {
       group.push_back(next_of(batches));
     }
     const std::vector<at::Tensor> predictions = predict(group);
     for (size_t i = 0; i < group.size(); ++i) {
       const data::Batch& batch = group[i];
       sums.add(batch.input, batch.target, predictions[i], losses(predictions[i], batch.target));
-      progress(done += batch.input.size(0));
+      done += batch.input.size(0);
+      progress(done - own.begin);
     }
   }
+  sums.add_up(replicas());
   Scores scores = sums.finish();
   check_has_points({scores});
   return scores;

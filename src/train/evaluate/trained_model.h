@@ -13,6 +13,7 @@
 #include "data/pipeline/pipeline.h"
 #include "model/base/model.h"
 #include "parallel/comm/group.h"
+#include "parallel/comm/mesh_groups.h"
 #include "parallel/pipeline/pipeline_engine.h"
 #include "parallel/shard/param_table.h"
 #include "train/checkpoint/checkpoint.h"
@@ -20,6 +21,7 @@
 #include "train/device/process_settings.h"
 #include "train/evaluate/scores.h"
 #include "train/learn/registries.h"
+#include "train/learn/sample_shard.h"
 
 namespace welkin::train {
 
@@ -35,9 +37,10 @@ struct ModelChoice {
   bool keeps_settings = true;
   // What became of samples that could not be read, and reads that do not come back (these from another thread).
   std::function<void(const std::string&)> report{};
-  // Who has the model's stages, in their order: each rank loads its own alone, and all of them predict together. One member: the
-  // whole model is here.
-  parallel::Group stages{};
+  // The ranks that evaluate together, and their axes: replicas have samples of their own, and of those that share a sample each
+  // loads its part of the model alone. By default this process alone, which has the whole model and every sample.
+  parallel::Group world{};
+  parallel::MeshGroups groups{};
 };
 
 data::Split parse_split(const std::string& name);  // train, valid, test; ConfigError otherwise
@@ -51,6 +54,13 @@ class TrainedModel {
                std::unique_ptr<data::Dataset> dataset);
 
   const data::Dataset& dataset() const { return *dataset_; }
+  // Ranks with the same weights, which divide the samples between them.
+  const parallel::Group& replicas() const { return groups_.along(parallel::kDp); }
+  // Of `count` things that the replicas divide between them, in their order, those of this rank: [begin, end).
+  struct OwnRange {
+    int64_t begin = 0, end = 0;
+  };
+  OwnRange own_of(int64_t count) const;
   const config::RunConfig& config() const { return config_; }
   int64_t step() const { return step_; }
   const std::filesystem::path& checkpoint() const { return checkpoint_; }
@@ -60,13 +70,16 @@ class TrainedModel {
   int64_t batch_size() const;     // of evaluation: the run's micro-batch
   // Batches in the order of the data set, each sample once.
   data::Pipeline pipeline(int64_t batch_size) const;
-  // Autocast as in training; no gradient. float32 out.
+  // Of this rank, in batches of evaluation: whole ones but for the last of the data set.
+  OwnRange own_samples() const;
+  // Autocast as in training; no gradient. float32 out. Ranks that share a sample call it together, with whole samples, and get
+  // whole predictions.
   at::Tensor predict(const data::Batch& batch) const;
   // The same of several, which stages work on side by side.
   std::vector<at::Tensor> predict(const std::vector<data::Batch>& batches) const;
   // The same of inputs on the device, with what keys their dropout.
   at::Tensor predict(const at::Tensor& input, const model::ForwardContext& context) const;
-  // The same with the gradient of what requires one; not of stages.
+  // The same with the gradient of what requires one; of a process that has the whole model.
   at::Tensor forward(const at::Tensor& input, const model::ForwardContext& context) const;
   const model::ModelPtr& model() const { return model_; }
   // Dropout and drop-path as in training from here on.
@@ -76,16 +89,19 @@ class TrainedModel {
   bool has_holes() const;  // points of a target may have no value: they are NaN
   at::Tensor losses(const at::Tensor& prediction, const at::Tensor& target) const;
 
-  // Every sample once. `time_mean` as read_time_mean() gave it. `progress` is told how many samples are done.
+  // Every sample once, over all replicas. `time_mean` as read_time_mean() gave it. `progress` is told how many of own_samples()
+  // are done.
   Scores score(const at::Tensor& time_mean, const std::function<void(int64_t)>& progress) const;
 
  private:
   void build(const Registries& registries, const ModelChoice& choice);
-  void build_stage(const Registries& registries);
+  void build_part(const Registries& registries);
   void load_weights(const ModelChoice& choice);
   void load_average(const CheckpointGroup& weights);
-  void load_stage(const CheckpointGroup& weights, const TensorLayout& layout);
+  void load_part(const CheckpointGroup& weights, const TensorLayout& layout);
   void learn_shapes();
+  const parallel::Group& stages() const { return groups_.along(parallel::Axis::Pp); }
+  at::Tensor own_part(const at::Tensor& whole) const;
   model::ForwardContext context_of(const data::Batch& batch) const;
   data::Batch next_of(data::Pipeline& batches) const;
 
@@ -95,8 +111,10 @@ class TrainedModel {
   std::unique_ptr<data::Dataset> dataset_;
   model::ModelPtr model_;
   parallel::ParamTable table_;  // what of the model is here
-  parallel::Group stages_;
-  std::unique_ptr<parallel::PipelineEngine> pipeline_;  // null where the whole model is here
+  parallel::Group world_;
+  parallel::MeshGroups groups_;
+  SampleShard shard_;                                   // what of each sample this rank's part of the model takes
+  std::unique_ptr<parallel::PipelineEngine> pipeline_;  // null where no stages divide the model
   LossPtr loss_;
   std::filesystem::path checkpoint_;
   int64_t step_ = 0;

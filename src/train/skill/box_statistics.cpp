@@ -8,6 +8,8 @@
 #include <ATen/ops/fft_fftfreq.h>
 #include <ATen/ops/fft_fftn.h>
 #include <ATen/ops/fft_ifftn.h>
+#include <ATen/ops/from_blob.h>
+#include <ATen/ops/full.h>
 #include <ATen/ops/histc.h>
 #include <ATen/ops/max_pool3d.h>
 #include <ATen/ops/real.h>
@@ -23,6 +25,7 @@
 
 #include "core/error.h"
 #include "core/text.h"
+#include "parallel/comm/collectives.h"
 
 namespace welkin::train {
 namespace {
@@ -41,8 +44,6 @@ at::Tensor shells_of(int64_t edge) {
 }
 
 at::Tensor modes_of_shell(const at::Tensor& shells, size_t k) { return shells.eq(static_cast<int64_t>(k)).to(at::kDouble); }
-
-void add_sum(at::Tensor& sum, const at::Tensor& more) { sum = sum.defined() ? sum + more : more; }
 
 Json list_of(const at::Tensor& values) {
   Json list = Json::array();
@@ -66,6 +67,11 @@ BoxStatistics::BoxStatistics(const data::SampleSpec& spec) : spec_(spec) {
   // Below a third of the edge, where no triangle is folded: the product of three fields whose modes are all 1.
   for (size_t k = 1; 6 * k + 3 < 2 * static_cast<size_t>(shape[1]); ++k)
     triangles_.push_back(at::real(at::fft_ifftn(modes_of_shell(shells_, k))).pow(3).sum());
+  const auto zeros = [&](int64_t columns) { return at::zeros({shape[0], columns}, at::kDouble); };
+  cross_ = zeros(num_shells_);
+  for (Side* side : {&target_, &prediction_}) {
+    *side = {zeros(num_shells_), zeros(static_cast<int64_t>(triangles_.size())), zeros(kBins), zeros(kThresholds)};
+  }
 }
 
 // (C, K) of mode by mode values (C, D, H, W).
@@ -86,8 +92,8 @@ at::Tensor BoxStatistics::equilateral(const at::Tensor& modes) const {
 
 void BoxStatistics::add_side(Side& side, const at::Tensor& fields, const at::Tensor& modes) {
   const auto points = static_cast<double>(fields[0].numel());
-  add_sum(side.power, shell_sums(at::square(at::abs(modes)) / (points * points)));
-  add_sum(side.bispectrum, equilateral(modes / points));
+  side.power += shell_sums(at::square(at::abs(modes)) / (points * points));
+  side.bispectrum += equilateral(modes / points);
   const at::Tensor highest = at::max_pool3d(fields.unsqueeze(0), {3, 3, 3}, {1, 1, 1}, {1, 1, 1}).squeeze(0);
   std::vector<at::Tensor> counts, peaks;
   for (int64_t c = 0; c < fields.size(0); ++c) {
@@ -99,21 +105,47 @@ void BoxStatistics::add_side(Side& side, const at::Tensor& fields, const at::Ten
       above.push_back((fields[c].eq(highest[c]).logical_and(values.gt(threshold))).sum().to(at::kDouble));
     peaks.push_back(at::stack(above));
   }
-  add_sum(side.counts, at::stack(counts)), add_sum(side.peaks, at::stack(peaks));
+  side.counts += at::stack(counts), side.peaks += at::stack(peaks);
+}
+
+void BoxStatistics::find_bins(const at::Tensor& crop) {
+  for (int64_t c = 0; c < crop.size(0); ++c) {
+    mean_.push_back(crop[c].mean().item<double>());
+    deviation_.push_back(crop[c].std(/*unbiased=*/false).item<double>());
+  }
+}
+
+void BoxStatistics::share_bins(const parallel::Group& replicas, const at::Tensor& target) {
+  if (replicas.group_rank() == 0) find_bins(target[0].detach().to(at::kCPU, at::kDouble));
+  if (replicas.size() == 1) return;
+  for (std::vector<double>* values : {&mean_, &deviation_}) {
+    values->resize(static_cast<size_t>(spec_.target.shape[0]));
+    parallel::broadcast(replicas, at::from_blob(values->data(), {spec_.target.shape[0]}, at::kDouble), 0);
+  }
+}
+
+std::vector<at::Tensor*> BoxStatistics::sums() {
+  std::vector<at::Tensor*> sums{&cross_};
+  for (Side* side : {&target_, &prediction_}) {
+    sums.insert(sums.end(), {&side->power, &side->bispectrum, &side->counts, &side->peaks});
+  }
+  return sums;
+}
+
+void BoxStatistics::add_up(const parallel::Group& replicas) {
+  for (at::Tensor* sum : sums()) *sum = parallel::all_reduce(replicas, *sum);
+  crops_ = parallel::all_reduce(replicas, at::full({1}, crops_, at::kLong)).item<int64_t>();
 }
 
 void BoxStatistics::add(const at::Tensor& target, const at::Tensor& prediction) {
   for (int64_t b = 0; b < target.size(0); ++b) {
     const at::Tensor t = target[b].detach().to(at::kCPU, at::kDouble), p = prediction[b].detach().to(at::kCPU, at::kDouble);
-    for (int64_t c = 0; crops_ == 0 && c < t.size(0); ++c) {
-      mean_.push_back(t[c].mean().item<double>());
-      deviation_.push_back(t[c].std(/*unbiased=*/false).item<double>());
-    }
+    if (mean_.empty()) find_bins(t);
     constexpr std::array<int64_t, 3> kAxes{1, 2, 3};
     const at::Tensor target_modes = at::fft_fftn(t, c10::nullopt, kAxes), modes = at::fft_fftn(p, c10::nullopt, kAxes);
     const auto points = static_cast<double>(t[0].numel());
     add_side(target_, t, target_modes), add_side(prediction_, p, modes);
-    add_sum(cross_, shell_sums(at::real(at::conj(target_modes) * modes) / (points * points)));
+    cross_ += shell_sums(at::real(at::conj(target_modes) * modes) / (points * points));
     ++crops_;
   }
 }

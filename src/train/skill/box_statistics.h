@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "data/sample/dataset.h"
+#include "parallel/comm/group.h"
 
 namespace welkin::train {
 
@@ -18,8 +19,14 @@ class BoxStatistics {
   // Values are those that the model sees. ConfigError for data that are no boxes.
   explicit BoxStatistics(const data::SampleSpec& spec);
 
+  // Bins and thresholds follow the first crop of all. Members that add crops of their own call it before, the first with its
+  // first batch of targets.
+  void share_bins(const parallel::Group& replicas, const at::Tensor& target);
   // (B, C, D, H, W) of cubes, any device.
   void add(const at::Tensor& target, const at::Tensor& prediction);
+
+  // Over members that added crops of their own. Every member calls it, then json().
+  void add_up(const parallel::Group& replicas);
 
   // {"crops", "channels": {name: {"power": {"target": [...], "prediction": [...]}, "correlation": [...], "bispectrum": {...},
   //  "distribution": {"edges": [...], "target": [...], "prediction": [...]}, "peaks": {"above": [...], "target": [...],
@@ -33,6 +40,8 @@ class BoxStatistics {
   struct Side {
     at::Tensor power, bispectrum, counts, peaks;  // (C, ...) float64 sums
   };
+  std::vector<at::Tensor*> sums();
+  void find_bins(const at::Tensor& crop);
   void add_side(Side& side, const at::Tensor& fields, const at::Tensor& modes);
   at::Tensor shell_sums(const at::Tensor& values) const;
   at::Tensor equilateral(const at::Tensor& modes) const;
@@ -42,7 +51,7 @@ class BoxStatistics {
   int64_t num_shells_ = 0;
   std::vector<at::Tensor> triangles_;  // of shell 1, 2, ...: their number, ()
   int64_t crops_ = 0;
-  std::vector<double> mean_, deviation_;  // of the first target, by channel
+  std::vector<double> mean_, deviation_;  // of the first crop, by channel; empty before it
   Side target_, prediction_;
   at::Tensor cross_;  // (C, K)
 };

@@ -16,8 +16,10 @@
 namespace welkin::train {
 namespace {
 
+bool is_planned(const parallel::Mesh& mesh) { return mesh.size(parallel::Axis::Tp | parallel::kSampleParts) > 1; }
+
 // `note`: why the plan exchanges keys and values as it does, where that was left to it.
-parallel::Plan plan_of(const parallel::Mesh& mesh, const SetupSource& source, std::string& note) {
+parallel::Plan make_plan(const parallel::Mesh& mesh, const SetupSource& source, std::string& note) {
   const config::ModelConfig& model = source.config.model;
   const std::vector<std::string> planned = source.registries.plans.names();
   if (std::find(planned.begin(), planned.end(), model.model) == planned.end()) {
@@ -95,7 +97,12 @@ void check_layout(const parallel::Mesh& mesh, const SetupSource& source) {
   check_sharding(source.config);
   stages_of(mesh, source);
   std::string note;
-  if (mesh.size(parallel::Axis::Tp | parallel::kSampleParts) > 1) plan_of(mesh, source, note);
+  if (is_planned(mesh)) make_plan(mesh, source, note);
+}
+
+std::optional<parallel::Plan> plan_of(const parallel::Mesh& mesh, const SetupSource& source) {
+  std::string note;
+  return is_planned(mesh) ? std::optional(make_plan(mesh, source, note)) : std::nullopt;
 }
 
 Layout make_layout(parallel::MeshGroups groups, const SetupSource& source) {
@@ -106,11 +113,11 @@ Layout make_layout(parallel::MeshGroups groups, const SetupSource& source) {
   layout.tied = tied_stages_of(layout.stages, layout.groups, source);
   layout.replicas = layout.exchange = layout.groups.along(parallel::kDp);
   const config::ParallelConfig& parallel = source.config.parallel;
-  if (layout.groups.mesh().size(parallel::Axis::Tp | parallel::kSampleParts) == 1) {
+  if (!is_planned(layout.groups.mesh())) {
     share_out(layout, parallel, /*with_cp=*/false);
     return layout;
   }
-  layout.plan = plan_of(layout.groups.mesh(), source, layout.context_note);
+  layout.plan = make_plan(layout.groups.mesh(), source, layout.context_note);
   layout.shard = SampleShard(*layout.plan, layout.groups, source.spec);
   // Where every gradient is a part of a sum over ranks that share samples too, one exchange over all of them serves both.
   const bool has_cp = !layout.shard.is_whole() && !parallel.rank_invariant && !parallel.noddp;

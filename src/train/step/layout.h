@@ -52,6 +52,9 @@ struct Layout {
 // ConfigError for what the layout does not divide, and for a model without a plan that needs one.
 Layout make_layout(parallel::MeshGroups groups, const SetupSource& source);
 
+// How tensor, context and spatial parallelism split the model; nothing where the mesh has none of these axes. The same errors.
+std::optional<parallel::Plan> plan_of(const parallel::Mesh& mesh, const SetupSource& source);
+
 // The same errors of a run that is only planned, as far as they need no other rank.
 void check_layout(const parallel::Mesh& mesh, const SetupSource& source);
 

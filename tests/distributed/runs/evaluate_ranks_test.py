@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""`welkin launch ... evaluate RUN --pipeline_parallel`: the scores of one process, from whatever layout has written, on ranks that each load
-their stage alone; and what is refused."""
+"""`welkin launch ... evaluate RUN`: the scores of one process, from whatever layout has written, where replicas divide the samples and ranks
+that share a sample each load their part of the model alone; and what is refused."""
+import json
 import pathlib
 import subprocess
 import sys
@@ -12,9 +13,30 @@ from ranks_case import BINARY, DONE, OTHER, UNET, USAGE, VIT, RanksCase, checkpo
 
 CHECKPOINT = 5
 DEEP = VIT.replace("depth: 2", "depth: 4")
+SUMS = 1e-12  # relative: float64 sums over samples in another order
+ROUNDING = 2e-5  # float32 sums over parts of a layer
 
 
-class PipelineEvaluate(RanksCase):
+class EvaluateRanks(RanksCase):
+    def assert_close(self, found, expected, rounding, what):
+        """JSON, number by number; text, keys and whole numbers are equal."""
+        if isinstance(expected, dict):
+            self.assertEqual(found.keys(), expected.keys(), what)
+            for key, value in expected.items():
+                self.assert_close(found[key], value, rounding, (what, key))
+        elif isinstance(expected, list):
+            self.assertEqual(len(found), len(expected), what)
+            for one, other in zip(found, expected):
+                self.assert_close(one, other, rounding, what)
+        elif isinstance(expected, float):
+            self.assertLessEqual(abs(found - expected), rounding * max(abs(expected), 1e-3), what)
+        else:
+            self.assertEqual(found, expected, what)
+
+    def assert_close_scores(self, ranks, run, layout, flags=(), rounding=SUMS):
+        one = json.loads(self.evaluate(0, run, *flags))
+        self.assert_close(json.loads(self.evaluate(ranks, run, *layout, *flags)), one, rounding, (ranks, layout, flags))
+
     def evaluate(self, ranks, run, *flags, code=DONE):
         """Scores as JSON, or standard error where it is to fail; ranks 0 means without a launcher."""
         scores = self.folder / "scores.json"
@@ -39,6 +61,39 @@ class PipelineEvaluate(RanksCase):
                 self.assertEqual(self.evaluate(ranks, run, "--pp", ranks, *flags), one, (ranks, flags))
         self.assertEqual(self.evaluate(2, run, "--pp", 2, "--pipeline_schedule", "interleaved"), self.evaluate(0, run))
         self.assertEqual(self.evaluate(2, run, "--pp", 2, "--pipeline_split", "0,1-3"), self.evaluate(0, run))
+
+    def test_replicas_divide_the_samples(self):
+        """Ten samples in batches of two: five batches, of which the last of six ranks has none."""
+        root = self.folder / "vit"
+        self.run_ranks(0, self.write(DEEP), root, "--micro_batch_size", 2)
+        for ranks in (2, 3, 6):
+            for flags in ((), ("--rollout_steps", 2)):
+                self.assert_close_scores(ranks, run_folder(root), (), flags)
+        self.assert_close_scores(4, run_folder(root), ("--pp", 2))
+
+    def test_ranks_that_share_a_sample(self):
+        root = self.folder / "vit"
+        self.run_ranks(2, self.write(DEEP), root, "--shard", "full", "--set", "ema_decay=0.5")
+        run = run_folder(root)
+        for layout in (("--tp", 2), ("--cp", 2), ("--cp", 2, "--context_io", "sharded")):
+            for flags in ((), ("--ema",), ("--rollout_steps", 2)):
+                self.assert_close_scores(2, run, layout, flags, ROUNDING)
+        self.assert_close_scores(4, run, ("--tp", 2), rounding=ROUNDING)
+        self.assert_close_scores(4, run, ("--tp", 2, "--pp", 2), rounding=ROUNDING)
+        file = next((run / "checkpoints").glob("step_*"))
+        self.assert_close_scores(2, run, ("--tp", 2), ("--checkpoint", file.name[5:]), ROUNDING)
+
+    def test_boxes_on_blocks_and_replicas_with_their_statistics(self):
+        root = self.folder / "unet"
+        self.run_ranks(2, self.write(UNET), root, "--spatial", "2x1x1")
+        run, file = run_folder(root), self.folder / "boxes.json"
+        flags = ("--box_statistics", file)
+        self.evaluate(0, run, *flags)
+        one = json.loads(file.read_text())
+        for ranks, layout in ((2, ("--spatial", "2x1x1")), (2, ()), (4, ("--spatial", "1x2x1")), (6, ("--micro_batch_size", 2))):
+            self.assert_close_scores(ranks, run, layout, flags, ROUNDING)
+            self.evaluate(ranks, run, *layout, *flags)
+            self.assert_close(json.loads(file.read_text()), one, ROUNDING, (ranks, layout))
 
     def test_the_unet_and_a_run_whose_ranks_wrote_pieces(self):
         root = self.folder / "unet"
@@ -66,8 +121,9 @@ class PipelineEvaluate(RanksCase):
         self.run_ranks(0, self.write(DEEP), root)
         run = run_folder(root)
         for flags, code, wanted in (
-                ((), USAGE, "each process has a stage of the model: processes=2, launcher=welkin launch, pipeline_parallel=1. Give --pipeline_parallel 2"),
-                (("--tensor_parallel", 2), USAGE, "each process has a stage of the model: processes=2"),
+                (("--shard", "full"), USAGE, "replicas have whole weights, no training state is shared out: shard is set"),
+                (("--pp", 4), USAGE, "does not divide the number of ranks: tp=1, cp=1, pp=4, ranks=2. Start a multiple of 4 processes"),
+                (("--spatial", "2x1x1"), USAGE, "the plan of the model does not split it over this axis"),
                 (("--pp", 2, "--pipeline_split", "0-1,3"), USAGE, "block 2 should begin 3"),
                 (("--pp", 2, "--forecast", "none.nc"), USAGE, "one process runs this verb: ranks=2"),
                 (("--pp", 2, "--checkpoint", 77), CHECKPOINT, "there is no such checkpoint")):
