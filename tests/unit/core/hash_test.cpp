@@ -3,6 +3,11 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <array>
+#include <string>
+#include <utility>
+
 #include "core/philox.h"
 
 namespace welkin {
@@ -34,6 +39,23 @@ TEST(Hash, PiecesGiveTheHashOfTheWhole) {
   Xxh3 hash;
   for (size_t at = 0; at < bytes.size(); at += 37) hash.update(as_byte_span(std::string_view(bytes).substr(at, 37)));
   EXPECT_EQ(hash.digest(), xxh3_64(as_byte_span(bytes)));
+}
+
+// Of bytes 31 i mod 251, by XXH3 of xxHash 0.8.1 with SSE2: in one stripe, in blocks, and in many.
+TEST(Hash, LongInputsHaveTheSameHashOnEveryProcessor) {
+  std::string bytes;
+  for (uint64_t i = 0; i < 1'000'003; ++i) bytes.push_back(static_cast<char>(31 * i % 251));
+  const std::array<std::pair<size_t, uint64_t>, 4> expected{{{64, 0x5a3c985ddf6e1a7cull},
+                                                             {300, 0x253656b9aabf8eadull},
+                                                             {5000, 0xa092d73116291201ull},
+                                                             {1'000'003, 0xefb0a8d4669fd9fbull}}};
+  for (const auto& [count, hash] : expected) {
+    const auto begin = as_byte_span(std::string_view(bytes).substr(0, count));
+    EXPECT_EQ(xxh3_64(begin), hash) << count;
+    Xxh3 pieces;
+    for (size_t at = 0; at < count; at += 777) pieces.update(begin.subspan(at, std::min<size_t>(777, count - at)));
+    EXPECT_EQ(pieces.digest(), hash) << count;
+  }
 }
 
 TEST(Hash, HexDigitsAreSixteen) {
