@@ -5,10 +5,13 @@
 #include <unistd.h>
 
 #include <cerrno>
+#include <set>
+#include <utility>
 
 #include "core/fault/write_watch.h"
 #include "core/file.h"
 #include "core/file_descriptor.h"
+#include "core/files_together.h"
 #include "core/output_check.h"
 #include "core/text.h"
 
@@ -18,6 +21,8 @@ namespace {
 namespace fs = std::filesystem;
 
 fs::path folder_of(const fs::path& path) { return path.has_parent_path() ? path.parent_path() : fs::path("."); }
+
+}  // namespace
 
 // A file of our own beside the target, removed again unless it was renamed away.
 class TemporaryFile {
@@ -38,23 +43,26 @@ class TemporaryFile {
   ~TemporaryFile() {
     if (!path_.empty()) ::unlink(path_.c_str());
   }
-  TemporaryFile(const TemporaryFile&) = delete;
-  TemporaryFile& operator=(const TemporaryFile&) = delete;
+  TemporaryFile(TemporaryFile&& other) noexcept
+      : path_(std::exchange(other.path_, {})), descriptor_(std::move(other.descriptor_)) {}
+  TemporaryFile& operator=(TemporaryFile&&) = delete;
 
   const fs::path& path() const { return path_; }
   const FileDescriptor& descriptor() const { return descriptor_; }
 
+  // To be followed by a sync of the folder.
   void rename_to(const fs::path& target) {
     if (const int fault = watched(WriteStage::Rename, target)) throw file_error("rename the finished file to", target, fault);
     if (::rename(path_.c_str(), target.c_str()) != 0) throw file_error("rename the finished file to", target, errno);
     path_.clear();
-    sync_path(folder_of(target));
   }
 
  private:
   fs::path path_;
   FileDescriptor descriptor_;
 };
+
+namespace {
 
 // What a link names, so that the link stays; a link to nothing is replaced.
 fs::path target_of(const fs::path& path) {
@@ -120,18 +128,44 @@ void write_file_atomically(const fs::path& path, std::string_view bytes) {
   write_fully(temporary.descriptor(), path, bytes);
   sync_file(temporary.descriptor(), path);
   temporary.rename_to(target);
+  sync_path(folder_of(target));
 }
 
 void write_path_atomically(const fs::path& path, const std::function<void(const fs::path&)>& write) {
+  FilesTogether one;
+  one.write(path, write);
+  one.finish();
+}
+
+struct FilesTogether::File {
+  fs::path target;
+  TemporaryFile temporary;
+};
+
+FilesTogether::FilesTogether() = default;
+FilesTogether::~FilesTogether() = default;
+
+void FilesTogether::write(const fs::path& path, const std::function<void(const fs::path&)>& write) {
   if (is_no_file(path)) {
     throw DataError("file", cat("a device or pipe cannot hold this file: path=", path.string()), "Name a file");
   }
   const fs::path target = target_of(path);
   TemporaryFile temporary(target);
   write(temporary.path());
-  // By its path: the writer may have replaced the file that we made.
-  sync_path(temporary.path());
-  temporary.rename_to(target);
+  files_.push_back({target, std::move(temporary)});
+}
+
+// A sync makes the file system write down what others of its files wait for, too: one after each file holds up the next one.
+void FilesTogether::finish() {
+  std::set<fs::path> folders;
+  // By their paths: the writers may have replaced the files that we made.
+  for (const File& file : files_) sync_path(file.temporary.path());
+  for (File& file : files_) {
+    file.temporary.rename_to(file.target);
+    folders.insert(folder_of(file.target));
+  }
+  files_.clear();
+  for (const fs::path& folder : folders) sync_path(folder);
 }
 
 void publish_folder(const fs::path& from, const fs::path& to) {

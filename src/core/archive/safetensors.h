@@ -20,6 +20,8 @@
 
 namespace welkin {
 
+class FilesTogether;
+
 struct TensorInfo {
   Dtype dtype = Dtype::F32;
   std::vector<int64_t> shape;  // empty: a scalar
@@ -74,6 +76,10 @@ class SafetensorsWriter {
 
   // Writes atomically (core/file.h) and returns the XXH3 of the file's bytes. Throws DataError on a full disk and the like.
   uint64_t write(const std::filesystem::path& path);
+  // The same of a file that becomes visible with others.
+  uint64_t write(const std::filesystem::path& path, FilesTogether& files);
+  // Of the file that was written.
+  uint64_t written_bytes() const { return written_bytes_; }
 
  private:
   struct Entry {
@@ -86,6 +92,7 @@ class SafetensorsWriter {
 
   std::vector<Entry> entries_;
   std::map<std::string, std::string> metadata_;
+  uint64_t written_bytes_ = 0;
 };
 
 }  // namespace welkin

@@ -10,6 +10,7 @@
 #include "core/checked.h"
 #include "core/error.h"
 #include "core/file_descriptor.h"
+#include "core/files_together.h"
 #include "core/hash.h"
 #include "core/text.h"
 
@@ -75,9 +76,16 @@ std::string SafetensorsWriter::header() const {
 }
 
 uint64_t SafetensorsWriter::write(const std::filesystem::path& path) {
+  FilesTogether one;
+  const uint64_t hash = write(path, one);
+  one.finish();
+  return hash;
+}
+
+uint64_t SafetensorsWriter::write(const std::filesystem::path& path, FilesTogether& files) {
   place_entries();
   Xxh3 hash;
-  write_path_atomically(path, [&](const std::filesystem::path& temporary) {
+  files.write(path, [&](const std::filesystem::path& temporary) {
     const FileDescriptor file = open_file(temporary, O_WRONLY);
     uint64_t emitted = 0, offset = 0;
     // The disk works while later slices are hashed and copied.
@@ -98,6 +106,7 @@ uint64_t SafetensorsWriter::write(const std::filesystem::path& path) {
       entry.produce(emit);
       WELKIN_CHECK(emitted == entry.info.end - entry.info.begin, cat("wrong number of bytes emitted for ", entry.name));
     }
+    written_bytes_ = offset;
   });
   return hash.digest();
 }

@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "core/archive/safetensors.h"
+#include "core/files_together.h"
 #include "train/checkpoint/checkpoint_index.h"
 
 namespace welkin::train {
@@ -62,6 +63,10 @@ void write_checkpoint(const std::filesystem::path& folder, CheckpointIndex index
 // rank as write_checkpoint() names them. Groups without tensors have no file then. `index` gets their records. DataError.
 void write_files(const std::filesystem::path& folder, CheckpointIndex& index, const std::vector<CheckpointGroup>& groups,
                  std::optional<int64_t> rank = {}, uint64_t largest_shard_bytes = kMaxShardBytes);
+// The same, to be finished with `files`.
+void write_files(FilesTogether& files, const std::filesystem::path& folder, CheckpointIndex& index,
+                 const std::vector<CheckpointGroup>& groups, std::optional<int64_t> rank = {},
+                 uint64_t largest_shard_bytes = kMaxShardBytes);
 
 // How much of its files is looked at when a checkpoint is opened.
 enum class OpeningCheck {

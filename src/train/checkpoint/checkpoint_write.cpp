@@ -32,9 +32,9 @@ uint64_t stored_bytes(const CheckpointTensor& tensor) {
 // Collects tensors into files of at most the given size.
 class ShardedGroup {
  public:
-  ShardedGroup(const CheckpointGroup& group, const fs::path& folder, CheckpointIndex& index, std::optional<int64_t> rank,
-               uint64_t largest_bytes)
-      : group_(group), folder_(folder), index_(index), rank_(rank), largest_bytes_(largest_bytes) {}
+  ShardedGroup(const CheckpointGroup& group, FilesTogether& files, const fs::path& folder, CheckpointIndex& index,
+               std::optional<int64_t> rank, uint64_t largest_bytes)
+      : group_(group), files_(files), folder_(folder), index_(index), rank_(rank), largest_bytes_(largest_bytes) {}
 
   void write() {
     for (const CheckpointTensor& tensor : group_.tensors) {
@@ -69,14 +69,15 @@ class ShardedGroup {
 
   void flush() {
     const fs::path path = folder_ / shard_name(group_.name, rank_, number_);
-    const uint64_t hash = writer_.write(path);
-    index_.files[path.filename().string()] = {.bytes = fs::file_size(path), .xxh3 = hash};
+    const uint64_t hash = writer_.write(path, files_);
+    index_.files[path.filename().string()] = {.bytes = writer_.written_bytes(), .xxh3 = hash};
     writer_ = SafetensorsWriter();
     bytes_ = 0;
     ++number_;
   }
 
   const CheckpointGroup& group_;
+  FilesTogether& files_;
   const fs::path& folder_;
   CheckpointIndex& index_;
   std::optional<int64_t> rank_;
@@ -96,8 +97,15 @@ std::string group_of_file(const std::string& file) { return file.substr(0, file.
 
 void write_files(const fs::path& folder, CheckpointIndex& index, const std::vector<CheckpointGroup>& groups,
                  std::optional<int64_t> rank, uint64_t largest_shard_bytes) {
+  FilesTogether files;
+  write_files(files, folder, index, groups, rank, largest_shard_bytes);
+  files.finish();
+}
+
+void write_files(FilesTogether& files, const fs::path& folder, CheckpointIndex& index, const std::vector<CheckpointGroup>& groups,
+                 std::optional<int64_t> rank, uint64_t largest_shard_bytes) {
   for (const CheckpointGroup& group : groups) {
-    if (!rank || !group.tensors.empty()) ShardedGroup(group, folder, index, rank, largest_shard_bytes).write();
+    if (!rank || !group.tensors.empty()) ShardedGroup(group, files, folder, index, rank, largest_shard_bytes).write();
   }
 }
 

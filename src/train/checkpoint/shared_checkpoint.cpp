@@ -54,8 +54,10 @@ void begin_on_first(Begun& begun, const fs::path& folder, const std::function<st
 std::string write_own(const fs::path& folder, const RankTensors& own, int64_t rank) {
   CheckpointIndex index;
   try {
-    if (rank == 0) write_files(folder, index, own.whole);
-    write_files(folder, index, own.pieces, rank);
+    FilesTogether files;
+    if (rank == 0) write_files(files, folder, index, own.whole);
+    write_files(files, folder, index, own.pieces, rank);
+    files.finish();
     return to_json(index);
   } catch (const std::exception& error) {
     return cat(kTrouble, error.what());

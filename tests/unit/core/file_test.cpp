@@ -12,7 +12,9 @@
 #include <fstream>
 
 #include "core/error.h"
+#include "core/fault/write_watch.h"
 #include "core/file_descriptor.h"
+#include "core/files_together.h"
 #include "core/hash.h"
 #include "core/output_check.h"
 
@@ -104,6 +106,41 @@ TEST_F(FileTest, WriterMayReplaceTheTemporaryFile) {
     std::ofstream(path) << "new";
   });
   EXPECT_EQ(read_file(folder_ / "a", 100), "new");
+}
+
+TEST_F(FileTest, FilesTogetherAppearWhenAllAreWritten) {
+  const auto put = [](const char* text) { return [text](const fs::path& path) { std::ofstream(path) << text; }; };
+  FilesTogether files;
+  files.write(folder_ / "a", put("one"));
+  files.write(folder_ / "b", put("two"));
+  EXPECT_FALSE(fs::exists(folder_ / "a"));
+  files.finish();
+  EXPECT_EQ(read_file(folder_ / "a", 100) + read_file(folder_ / "b", 100), "onetwo");
+  EXPECT_EQ(entries(), 2u) << "a temporary file stayed";
+}
+
+TEST_F(FileTest, OfFilesTogetherAnUnfinishedOneLeavesNothing) {
+  {
+    FilesTogether files;
+    files.write(folder_ / "a", [](const fs::path&) {});
+    EXPECT_THROW(files.write(folder_ / "b", [](const fs::path&) { throw DataError("test", "no", "stop"); }), DataError);
+  }
+  EXPECT_EQ(entries(), 0u);
+}
+
+// A disk that refuses late is heard, and no file has its name then.
+TEST_F(FileTest, EachOfFilesTogetherIsSyncedBeforeOneIsRenamed) {
+  std::vector<std::string> stages;
+  const WriteWatchScope watch([&](WriteStage stage, const fs::path& path) {
+    if (stage == WriteStage::Sync) stages.push_back(fs::is_directory(path) ? "folder" : "sync");
+    if (stage == WriteStage::Rename) stages.push_back("rename");
+    return 0;
+  });
+  FilesTogether files;
+  files.write(folder_ / "a", [](const fs::path&) {});
+  files.write(folder_ / "b", [](const fs::path&) {});
+  files.finish();
+  EXPECT_THAT(stages, testing::ElementsAre("sync", "sync", "rename", "rename", "folder"));
 }
 
 TEST_F(FileTest, DevicesAndPipesAreWrittenToAndStay) {
