@@ -92,7 +92,7 @@ void CheckpointWriter::receive_copies(const SaveTask& task) {
 }
 
 CheckpointWriter::CheckpointWriter(const parallel::Group& world, WriterOptions options)
-    : world_(world), options_(std::move(options)), copy_(options_.device) {}
+    : world_(world), options_(std::move(options)), waits_(!options_.copies), copy_(options_.device) {}
 
 void CheckpointWriter::prepare(std::vector<CheckpointGroup> groups, const TensorLayout& layout) {
   if (!options_.copies || has_fetched_values(groups)) return;
@@ -233,6 +233,7 @@ void CheckpointWriter::save_pieces(SaveTask task, const TensorLayout& layout) {
     return Written{};
   });
   if (!is_beside_) job_.wait();
+  if (waits_) finish();  // else with the next step
 }
 
 bool CheckpointWriter::has_written() const {

@@ -117,6 +117,7 @@ class CheckpointWriter {
 
   parallel::Group world_;
   WriterOptions options_;
+  bool waits_;  // on every rank: save() publishes before it returns
   HostCopy copy_;
   std::vector<std::unique_ptr<SharedCheckpoint>> shared_;  // begun and not published
   std::vector<CheckpointPlace*> shared_places_;            // where these are, in their order

@@ -57,6 +57,11 @@ class InjectedFaults(RanksCase):
         self.assertIn("replicas of a parameter differ at step 6: parameter=head.weight", text)
         self.assertEqual(checkpoints(root)[-1], 4)
 
+    def test_a_checkpoint_that_a_step_waits_for_is_there_before_the_next(self):
+        """Also where each rank writes its own files."""
+        _, root = self.faulty("exception:step=5,rank=1", "--shard", "full", "--checkpoint_async=false", code=OTHER)
+        self.assertEqual(checkpoints(root)[-1], 4)
+
     def test_a_full_run_folder_leaves_the_other_place(self):
         """Also where parts of tensors are put together while they are written, with steps that wait for it."""
         for split in (("--tensor_parallel", "2"), ("--shard", "full")):
