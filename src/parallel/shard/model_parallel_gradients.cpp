@@ -10,6 +10,7 @@
 #include <ATen/ops/zeros_like.h>
 
 #include <algorithm>
+#include <set>
 #include <span>
 #include <utility>
 
@@ -92,19 +93,6 @@ std::vector<ReplicaKind> replicas_of(const ParamTable& table, const MeshGroups& 
   }
   for (auto& [axes, rows] : by_axes) kinds.push_back({groups.along(axes), std::move(rows)});
   return kinds;
-}
-
-// Of the bytes in logical order. The top bit is cleared: a hash and its negative are both int64.
-// On a GPU a sum of the bits, which any one flipped bit changes: there it costs one pass over the values and no copy.
-int64_t hash_of_values(const at::Tensor& values) {
-  if (values.is_cuda()) {
-    const int64_t bytes = values.element_size();
-    const at::ScalarType whole = bytes == 8 ? at::kLong : bytes == 4 ? at::kInt : bytes == 2 ? at::kShort : at::kChar;
-    return values.detach().contiguous().view(whole).sum(at::kLong).item<int64_t>();
-  }
-  const at::Tensor host = values.detach().contiguous().cpu();
-  const std::span bytes(static_cast<const std::byte*>(host.const_data_ptr()), host.nbytes());
-  return static_cast<int64_t>(xxh3_64(bytes) >> 1);
 }
 
 }  // namespace
@@ -233,16 +221,46 @@ std::string text_of(const ReplicaDifference& difference) {
 
 }  // namespace
 
-std::optional<ReplicaDifference> find_replica_difference(const ParamTable& table, const MeshGroups& groups) {
+// The top bit is cleared: a hash and its negative are both int64.
+// On a GPU a sum of the bits, which any one flipped bit changes: there it costs one pass over the values and no copy.
+int64_t hash_of_values(const at::Tensor& values) {
+  if (values.is_cuda()) {
+    const int64_t bytes = values.element_size();
+    const at::ScalarType whole = bytes == 8 ? at::kLong : bytes == 4 ? at::kInt : bytes == 2 ? at::kShort : at::kChar;
+    return values.detach().contiguous().view(whole).sum(at::kLong).item<int64_t>();
+  }
+  const at::Tensor host = values.detach().contiguous().cpu();
+  const std::span bytes(static_cast<const std::byte*>(host.const_data_ptr()), host.nbytes());
+  return static_cast<int64_t>(xxh3_64(bytes) >> 1);
+}
+
+std::vector<size_t> rows_with_replicas(const ParamTable& table, const MeshGroups& groups) {
+  std::set<size_t> found;
+  for (const auto& [group, rows] : replicas_of(table, groups)) {
+    if (group.size() > 1) found.insert(rows.begin(), rows.end());
+  }
+  return {found.begin(), found.end()};
+}
+
+ReplicaHashes replica_hashes(const ParamTable& table, const MeshGroups& groups) {
+  ReplicaHashes hashes(table.rows().size(), 0);
+  for (const size_t number : rows_with_replicas(table, groups)) {
+    const ParamRow& row = table.rows()[number];
+    hashes[number] = hash_of_values(row.read ? row.read() : row.is_released ? row.shard : row.local);
+  }
+  return hashes;
+}
+
+std::optional<ReplicaDifference> find_replica_difference(const ParamTable& table, const MeshGroups& groups,
+                                                         const ReplicaHashes& own_hashes) {
+  WELKIN_CHECK(own_hashes.size() == table.rows().size(), "one hash per row");
   std::optional<size_t> first_row;
   std::optional<ReplicaDifference> difference;
   for (const auto& [group, rows] : replicas_of(table, groups)) {
+    if (group.size() == 1) continue;
     at::Tensor hashes = at::zeros({1, static_cast<int64_t>(rows.size())}, at::kLong);
     auto* own = hashes.data_ptr<int64_t>();
-    for (size_t i = 0; i < rows.size(); ++i) {
-      const ParamRow& row = table.rows()[rows[i]];
-      own[i] = hash_of_values(row.read ? row.read() : row.is_released ? row.shard : row.local);
-    }
+    for (size_t i = 0; i < rows.size(); ++i) own[i] = own_hashes[rows[i]];
     const at::Tensor all = all_gather(group, hashes, 0, Lengths(static_cast<size_t>(group.size()), 1));
     const at::Tensor differs = all.ne(all[0]).any(0);
     for (size_t i = 0; i < rows.size(); ++i) {
@@ -256,7 +274,11 @@ std::optional<ReplicaDifference> find_replica_difference(const ParamTable& table
 }
 
 void check_replicas(const ParamTable& table, const MeshGroups& groups, const std::string& when) {
-  const auto difference = find_replica_difference(table, groups);
+  check_replicas(table, groups, when, replica_hashes(table, groups));
+}
+
+void check_replicas(const ParamTable& table, const MeshGroups& groups, const std::string& when, const ReplicaHashes& own) {
+  const auto difference = find_replica_difference(table, groups, own);
   // Every rank stops, also those whose own groups agree.
   const at::Tensor any = at::full({1}, difference ? int64_t{1} : int64_t{0}, at::kLong);
   all_reduce_in_place(groups.along(kDp | Axis::Tp | kSampleParts), any, Reduction::Max);

@@ -53,17 +53,32 @@ struct ReplicaDifference {
   bool has_majority = false;
 };
 
-// Compares a hash of every parameter over the ranks that should hold the same: nothing when all agree. Every rank of the mesh
-// calls it and gets an answer about its own groups; one small exchange per kind of placement, and per parameter that stages of a
-// pipeline have copies of.
-std::optional<ReplicaDifference> find_replica_difference(const ParamTable& table, const MeshGroups& groups);
+// A hash of each row of a table; 0 where no other rank should hold the same values.
+using ReplicaHashes = std::vector<int64_t>;
+
+// Of the values in logical order: the same of equal values on devices of one kind. Any thread.
+int64_t hash_of_values(const at::Tensor& values);
+
+// Ascending: the rows whose values other ranks should hold as well.
+std::vector<size_t> rows_with_replicas(const ParamTable& table, const MeshGroups& groups);
+
+// Of the values that this rank has now.
+ReplicaHashes replica_hashes(const ParamTable& table, const MeshGroups& groups);
+
+// Compares the hashes over the ranks that should hold the same: nothing when all agree. Every rank of the mesh calls it and gets
+// an answer about its own groups; one small exchange per kind of placement, and per parameter that stages of a pipeline have
+// copies of.
+std::optional<ReplicaDifference> find_replica_difference(const ParamTable& table, const MeshGroups& groups,
+                                                         const ReplicaHashes& own_hashes);
 
 // The ranks are all there, and one of them has wrong values.
 struct ReplicasDiffer : CommError {
   using CommError::CommError;
 };
 
-// Throws ReplicasDiffer naming parameter and ranks on every rank when a replica differs anywhere. `when`: "at the start".
+// Throws ReplicasDiffer naming parameter and ranks on every rank when a replica differs anywhere. `when`: "at the start". `own`:
+// hashes that were taken then; without them those of now.
 void check_replicas(const ParamTable& table, const MeshGroups& groups, const std::string& when);
+void check_replicas(const ParamTable& table, const MeshGroups& groups, const std::string& when, const ReplicaHashes& own);
 
 }  // namespace welkin::parallel

@@ -126,7 +126,7 @@ bool CheckpointWriter::takes_copy(const RankTensors& own) {
 }
 
 bool CheckpointWriter::is_writing() const {
-  if (!shared_.empty()) return true;
+  if (!shared_.empty() || pending_) return true;
   return job_.valid() && job_.wait_for(std::chrono::seconds(0)) == std::future_status::timeout;
 }
 
@@ -161,6 +161,7 @@ void CheckpointWriter::save(SaveTask task, const TensorLayout& layout) {
 // Replicas are equal: the first rank's copy is everybody's. Parts of tensors are put together on it, in which all take part.
 void CheckpointWriter::save_whole(SaveTask task, const TensorLayout& layout) {
   WholeGroups whole(std::exchange(task.groups, {}), layout);
+  if (votes_beside(task, whole)) return begin_vote(std::move(task), whole);
   if (!is_first()) {
     receive_copies(task);  // beside what follows
     return join_passes(whole);
@@ -186,6 +187,10 @@ void CheckpointWriter::save_whole(SaveTask task, const TensorLayout& layout) {
   }
   end_passes(whole);
   is_beside_ = true;
+  write_beside(std::move(task), std::move(copies));
+}
+
+void CheckpointWriter::write_beside(SaveTask task, RankTensors copies) {
   job_ = std::async(std::launch::async, [task = std::move(task), copies = std::move(copies), begin = since_begin_] {
     Written written = write_to_places(task, copies.whole, {});  // nothing is in parts any more
     written.seconds = begin.seconds();
@@ -237,7 +242,7 @@ void CheckpointWriter::save_pieces(SaveTask task, const TensorLayout& layout) {
 }
 
 bool CheckpointWriter::has_written() const {
-  if (shared_.empty() || is_exchanged_) return false;
+  if (!pending_ && (shared_.empty() || is_exchanged_)) return false;
   return job_.wait_for(std::chrono::seconds(0)) != std::future_status::timeout;
 }
 
@@ -321,6 +326,10 @@ void CheckpointWriter::take_result() {
 }
 
 void CheckpointWriter::collect(bool all_have_written) {
+  if (pending_) {
+    if (all_have_written) end_vote();
+    return;
+  }
   const bool waits_for_all = !shared_.empty() && !is_exchanged_;
   if (waits_for_all) {
     if (all_have_written) exchange_and_publish();
@@ -330,6 +339,7 @@ void CheckpointWriter::collect(bool all_have_written) {
 }
 
 void CheckpointWriter::finish() {
+  if (pending_) end_vote();
   if (!shared_.empty() && !is_exchanged_) exchange_and_publish();
   if (job_.valid()) take_result();
 }

@@ -24,12 +24,20 @@
 
 namespace welkin::train {
 
+// What every rank holds alike and compares before a checkpoint of it is published.
+struct ReplicaVote {
+  std::vector<CheckpointTensor> values;  // of this rank; the first rank has them in its group "model", too
+  // Every rank calls it with the hash of each value (parallel::hash_of_values). Throws where they differ.
+  std::function<void(const std::vector<int64_t>&)> compare;
+};
+
 // One checkpoint. Every rank has the same places.
 struct SaveTask {
   std::vector<CheckpointGroup> groups;   // what this rank has
   CheckpointIndex index;                 // that of the first rank is written
   std::vector<CheckpointPlace*> places;  // at least one
   std::optional<BestRecord> best = {};   // to be marked in the first place
+  std::optional<ReplicaVote> vote = {};  // of save() without pieces; on all ranks or on none
 };
 
 struct WriterOptions {
@@ -52,7 +60,8 @@ class CheckpointWriter {
   // Takes the memory of the copy, for a run that will save on the way. Every rank calls it.
   void prepare(std::vector<CheckpointGroup> groups, const TensorLayout& layout);
 
-  // In the middle of a run: errors are reported, there or later, and the run goes on. Every rank calls it. CommError.
+  // In the middle of a run: errors are reported, there or later, and the run goes on. Every rank calls it. CommError. With a vote
+  // copies are hashed beside training, and what is voted down is not written; save(), collect() and finish() throw that then.
   void save(SaveTask task, const TensorLayout& layout);
   // Whole when it returns, into the first place that takes it; the one before is waited for. Every rank calls it. On the first
   // rank the place, with what was wrong with those before it; where none takes it, it throws what the first one said.
@@ -62,9 +71,9 @@ class CheckpointWriter {
   };
   SavedNow save_now(SaveTask task, const TensorLayout& layout);
 
-  // Whether this rank has written its part of a checkpoint that is to be published when all have.
+  // Whether this rank has done its part of a checkpoint for which all wait: written its files, or hashed its values for the vote.
   bool has_written() const;
-  // Between steps. `all_have_written`: of every rank, which all call it then. Publishes and reports.
+  // Between steps. `all_have_written`: of every rank, which all call it then. Votes or publishes, and reports.
   void collect(bool all_have_written);
   // Waits until nothing is being written, and reports. Every rank calls it.
   void finish();
@@ -90,6 +99,12 @@ class CheckpointWriter {
     std::vector<std::vector<std::string>> files = {};  // of each of them what is copied; empty: all
     std::optional<int64_t> marked = {};                // step of the best one, where best.json names it
     double seconds = 0;
+    std::vector<int64_t> hashes = {};  // of what is voted on
+  };
+  // What is written when the vote is for it.
+  struct Pending {
+    SaveTask task;
+    RankTensors copies;
   };
 
   bool is_first() const { return world_.group_rank() == 0; }
@@ -97,6 +112,10 @@ class CheckpointWriter {
   bool skips_this();
   bool takes_copy(const RankTensors& own);
   void save_whole(SaveTask task, const TensorLayout& layout);
+  bool votes_beside(SaveTask& task, const WholeGroups& whole);
+  void begin_vote(SaveTask task, const WholeGroups& whole);
+  void end_vote();
+  void write_beside(SaveTask task, RankTensors copies);
   void save_pieces(SaveTask task, const TensorLayout& layout);
   void begin_shared(const SaveTask& task);
   void exchange_and_publish();
@@ -122,6 +141,7 @@ class CheckpointWriter {
   std::vector<std::unique_ptr<SharedCheckpoint>> shared_;  // begun and not published
   std::vector<CheckpointPlace*> shared_places_;            // where these are, in their order
   std::optional<BestRecord> shared_best_;
+  std::optional<Pending> pending_;               // its values are being hashed
   const CheckpointPlace* best_place_ = nullptr;  // where that one is marked
   std::optional<int64_t> marked_;
   bool is_exchanged_ = false;  // the first rank publishes `shared_`

@@ -18,6 +18,8 @@
 namespace welkin::train {
 namespace {
 
+constexpr size_t kLeastVotedBytes = size_t{16} << 20;
+
 void append(CheckpointGroup& group, const std::vector<NamedState>& states) {
   for (const NamedState& state : states) {
     group.tensors.push_back(
@@ -113,18 +115,45 @@ CheckpointIndex RunCheckpoints::index() const {
 // Of replicas one is written. Were it the wrong one, the run would go on from it after the difference was found: nothing that
 // differs is saved, nor carried into another round.
 void RunCheckpoints::check_replicas() {
-  if (context_.world.size() == 1 || config_.parallel.noddp) return;
+  if (!has_replicas()) return;
+  compare_replicas(
+      [&] { parallel::check_replicas(setup_.table, setup_.layout.groups, cat("at step ", state_.position.iteration)); });
+}
+
+void RunCheckpoints::compare_replicas(const std::function<void()>& compare) const {
   try {
-    parallel::check_replicas(setup_.table, setup_.layout.groups, cat("at step ", state_.position.iteration));
+    compare();
   } catch (const parallel::ReplicasDiffer&) {
     state_.is_whole = false;
     throw;
   }
 }
 
+// The same of copies, while training goes on. What ends the run in the step after loses that checkpoint, so it is not for weights
+// that take a few milliseconds, nor on a GPU, where a hash takes less time than a copy. Pieces and what lies outside of memory
+// are compared where they are.
+std::optional<ReplicaVote> RunCheckpoints::vote_beside() {
+  const bool has_copies = config_.loop.checkpoint_async && config_.backend.memory_limit_gib == 0;
+  if (!has_replicas() || !has_copies || !device_.is_cpu() || setup_.is_sharded() || setup_.pipeline) return {};
+  ReplicaVote vote;
+  size_t bytes = 0;
+  const std::vector<size_t> numbers = parallel::rows_with_replicas(setup_.table, setup_.layout.groups);
+  for (const size_t number : numbers) {
+    const parallel::ParamRow& row = setup_.table.rows()[number];
+    if (row.read || row.is_released) return {};
+    vote.values.push_back({.name = row.name, .value = row.local});
+    bytes += row.local.nbytes();
+  }
+  if (bytes < kLeastVotedBytes) return {};
+  vote.compare = [this, numbers, step = state_.position.iteration](const std::vector<int64_t>& hashes) {
+    parallel::ReplicaHashes own(setup_.table.rows().size(), 0);
+    for (size_t i = 0; i < numbers.size(); ++i) own[numbers[i]] = hashes[i];
+    compare_replicas([&] { parallel::check_replicas(setup_.table, setup_.layout.groups, cat("at step ", step), own); });
+  };
+  return vote;
+}
+
 std::vector<CheckpointGroup> RunCheckpoints::groups_to_save() {
-  setup_.data_parallel->complete_weights();
-  check_replicas();
   std::vector<CheckpointGroup> groups = own_groups();
   if (data_.replay() != nullptr) groups.push_back(replay_group(*data_.replay(), setup_.layout.groups, setup_.layout.replicas));
   const bool is_writer = context_.world.is_main() || setup_.pipeline;  // stages agree on names first
@@ -144,6 +173,9 @@ SaveTask RunCheckpoints::task_for(std::vector<CheckpointPlace*> places, bool is_
 
 bool RunCheckpoints::save() {
   settle_best();
+  writer_.finish();  // the one before was good, whatever is found now
+  setup_.data_parallel->complete_weights();
+  check_replicas();
   std::vector<CheckpointPlace*> places;
   for (CheckpointPlace& place : places_.all()) places.push_back(&place);
   const auto saved = writer_.save_now(task_for(std::move(places), /*is_best=*/false), tensor_layout());
@@ -201,7 +233,12 @@ void RunCheckpoints::save_if_due(bool is_best) {
   if (agreed_) agreed_->step_done(state_.position.iteration);
   std::vector<CheckpointPlace*> due = due_places(is_best);
   if (due.empty()) return;
-  writer_.save(task_for(std::move(due), is_best), tensor_layout());
+  setup_.data_parallel->complete_weights();
+  std::optional<ReplicaVote> vote = vote_beside();
+  if (!vote) check_replicas();
+  SaveTask task = task_for(std::move(due), is_best);
+  task.vote = std::move(vote);
+  writer_.save(std::move(task), tensor_layout());
   if (agreed_) agreed_->saved(state_.position.iteration, writer_.held_seconds(), writer_.save_seconds());
 }
 

@@ -78,6 +78,9 @@ class RunCheckpoints {
   TensorLayout tensor_layout() const;
   void check_replicas();
   std::vector<CheckpointGroup> groups_to_save();
+  bool has_replicas() const { return context_.world.size() > 1 && !config_.parallel.noddp; }
+  std::optional<ReplicaVote> vote_beside();
+  void compare_replicas(const std::function<void()>& compare) const;
   SaveTask task_for(std::vector<CheckpointPlace*> places, bool is_best);
   bool is_due(const CheckpointPlace& place) const;
   std::vector<CheckpointPlace*> due_places(bool is_best);

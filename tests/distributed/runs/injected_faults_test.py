@@ -62,6 +62,24 @@ class InjectedFaults(RanksCase):
         _, root = self.faulty("exception:step=5,rank=1", "--shard", "full", "--checkpoint_async=false", code=OTHER)
         self.assertEqual(checkpoints(root)[-1], 4)
 
+    def test_a_vote_beside_training_saves_nothing_that_differs(self):
+        """Weights of more than 16 MiB are hashed while the next steps are made."""
+        large = self.write(LONG.replace("embed_dim: 16, depth: 2", "embed_dim: 256, depth: 6"), "large.yaml")
+        common = ("--checkpoint_interval", "2", "--keep_checkpoints", "9")
+        for rank in (0, 1):
+            root = self.folder / f"flip{rank}"
+            text = self.run_ranks(2, large, root, *common, "--inject", f"flip_weight:step=6,rank={rank},parameter=head.weight", code=COMM)
+            self.assertIn("replicas of a parameter differ at step 6: parameter=head.weight, ranks=[0, 1]", text)
+            self.assertEqual(checkpoints(root)[-1], 4)
+        pair = []
+        for how in ("true", "false"):
+            self.run_ranks(2, large, self.folder / how, *common, f"--checkpoint_async={how}")
+            self.assertEqual(len(checkpoints(self.folder / how)), 7)
+            pair.append(weights(self.folder / how))
+        self.assertIn("Checkpoints written beside training: ", log_text(self.folder / "true"))
+        for tensor, values in pair[0].items():
+            self.assertTrue((pair[1][tensor] == values).all(), tensor)
+
     def test_a_full_run_folder_leaves_the_other_place(self):
         """Also where parts of tensors are put together while they are written, with steps that wait for it."""
         for split in (("--tensor_parallel", "2"), ("--shard", "full")):

@@ -12,9 +12,11 @@
 #include <fstream>
 #include <thread>
 
+#include "core/error.h"
 #include "core/fault/write_watch.h"
 #include "core/file.h"
 #include "parallel/comm/world.h"
+#include "parallel/shard/model_parallel_gradients.h"
 #include "scratch_folder.h"
 #include "train/checkpoint/checkpoint_store.h"
 
@@ -71,6 +73,50 @@ TEST(CheckpointWriter, FilesBesideTrainingAreThoseOfAWriterThatWaits) {
   EXPECT_EQ(one.summary(), "");
   EXPECT_THAT(other.summary(), HasSubstr("Checkpoints written beside training: 1. The copy of "));
   EXPECT_GT(other.save_seconds(), 0);
+}
+
+// Of the values as they were, though training has gone on.
+TEST(CheckpointWriter, WritesWhatIsVotedFor) {
+  const ScratchFolder folder;
+  WriterBed bed;
+  CheckpointPlace waits{.name = {}, .store = CheckpointStore(folder / "waits")};
+  CheckpointPlace beside{.name = {}, .store = CheckpointStore(folder / "beside")};
+  CheckpointWriter one(bed.world.world_group(), bed.options(false)), other(bed.world.world_group(), bed.options());
+  one.save(bed.task(3, {&waits}), bed.layout());
+  std::vector<int64_t> voted;
+  const std::vector<int64_t> expected{parallel::hash_of_values(bed.weight)};
+  SaveTask task = bed.task(3, {&beside});
+  task.vote = {.values = {{"a.weight", bed.weight}}, .compare = [&](const std::vector<int64_t>& hashes) { voted = hashes; }};
+  other.save(std::move(task), bed.layout());
+  bed.weight.fill_(7);  // the next step
+  bed.count.fill_(6);
+  while (!other.has_written()) std::this_thread::yield();
+  other.collect(/*all_have_written=*/false);
+  EXPECT_TRUE(voted.empty());
+  other.collect(/*all_have_written=*/true);
+  EXPECT_EQ(voted, expected);
+  other.finish();
+  EXPECT_EQ(files_of(waits.store.path_of(3)), files_of(beside.store.path_of(3)));
+}
+
+TEST(CheckpointWriter, WhatIsVotedDownIsNotWritten) {
+  const ScratchFolder folder;
+  WriterBed bed;
+  CheckpointPlace place{.name = {}, .store = CheckpointStore(folder / "run")};
+  for (const bool copies : {true, false}) {
+    CheckpointWriter writer(bed.world.world_group(), bed.options(copies));
+    SaveTask task = bed.task(3, {&place});
+    task.vote = {.values = {{"a.weight", bed.weight}},
+                 .compare = [](const std::vector<int64_t>&) { throw CommError("test", "they differ", "Stop"); }};
+    if (copies) {
+      writer.save(std::move(task), bed.layout());
+      EXPECT_THROW(writer.finish(), CommError);
+    } else {
+      EXPECT_THROW(writer.save(std::move(task), bed.layout()), CommError);
+    }
+    writer.finish();
+    EXPECT_TRUE(place.store.steps().empty());
+  }
 }
 
 TEST(CheckpointWriter, UsesTheSameMemoryAgain) {
