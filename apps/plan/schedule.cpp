@@ -12,12 +12,12 @@ namespace welkin::apps {
 namespace {
 
 struct ScheduleArguments {
-  std::string schedule = "1f1b";
+  std::string schedule = "1f1b", gradient = "all";
   parallel::PipelineShape shape{.ranks = 4, .micros = 8, .chunks = 0};
   std::string svg;
 };
 
-constexpr int64_t kMostRanks = 1 << 10, kMostMicros = 1 << 12, kMostChunks = 1 << 8;
+constexpr int64_t kMostRanks = 1 << 10, kMostMicros = 1 << 12, kMostChunks = 1 << 8, kMostLeads = 1 << 8;
 
 }  // namespace
 
@@ -37,10 +37,17 @@ int verb_plan_schedule(Application& application, int argc, char** argv) {
       ->capture_default_str();
   app.add_option("--pipeline_chunks", arguments.shape.chunks, "parts of the model per rank (interleaved: 2, else 1)")
       ->check(CLI::Range(int64_t{1}, kMostChunks));
+  app.add_option("--multistep", arguments.shape.leads, "steps of the model that a sample is trained for")
+      ->check(CLI::Range(int64_t{1}, kMostLeads))
+      ->capture_default_str();
+  app.add_option("--multistep_gradient", arguments.gradient, "which of them have a gradient")
+      ->check(CLI::IsMember({"all", "last"}))
+      ->capture_default_str();
   app.add_option("--svg", arguments.svg, "write the picture to this file, true to scale");
   if (!parse_arguments(application, app, argc, argv)) return 0;
   const auto kind = config::choice_named<config::PipelineSchedule>(arguments.schedule).value();
   if (arguments.shape.chunks == 0) arguments.shape.chunks = kind == config::PipelineSchedule::Interleaved ? 2 : 1;
+  arguments.shape.only_last = arguments.gradient == "last" && arguments.shape.leads > 1;
   const parallel::Schedule schedule = parallel::make_schedule(kind, arguments.shape);
   application.out << parallel::schedule_text(schedule);
   if (!arguments.svg.empty()) write_file_atomically(arguments.svg, parallel::schedule_svg(schedule));

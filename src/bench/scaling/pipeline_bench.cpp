@@ -115,7 +115,7 @@ PipelineFigure measure_schedule(const PipelineProblem& problem, parallel::World&
   }
   std::ranges::nth_element(steps, steps.begin() + kPipelineRepeats / 2);
   std::tie(figure.step_s, figure.idle) = steps[kPipelineRepeats / 2];
-  figure.promised = parallel::promised_bubble(figure.schedule, {ranks.size(), figure.micros, figure.chunks});
+  figure.promised = parallel::promised_bubble(figure.schedule, {ranks.size(), figure.micros, figure.chunks}).value();
   figure.most_held = engine.most_held();
   return figure;
 }

@@ -13,41 +13,77 @@ namespace {
 using config::PipelineSchedule;
 using Row = std::vector<Pass>;
 
+// Runs of stages that a rank has in the chain: [first, last) of them, each `ranks` behind the one before.
+struct Turns {
+  int64_t first = 0, last = 0;
+
+  int64_t count() const { return last - first; }
+};
+
+Turns all_turns(const PipelineShape& shape) { return {0, shape.leads * shape.chunks}; }
+Turns turns_with_gradient(const PipelineShape& shape) {
+  return {shape.first_with_gradient() / shape.ranks, shape.leads * shape.chunks};
+}
+
+// One turn after the other, each of all micro-batches.
+void add_forward(Row& row, const PipelineShape& shape, int64_t rank, const Turns& turns) {
+  for (int64_t turn = turns.first; turn < turns.last; ++turn) {
+    for (int64_t micro = 0; micro < shape.micros; ++micro) row.push_back({PassKind::Forward, turn * shape.ranks + rank, micro});
+  }
+}
+
 Row all_forward(const PipelineShape& shape, int64_t rank) {
   Row row;
-  for (int64_t chunk = 0; chunk < shape.chunks; ++chunk) {
-    for (int64_t micro = 0; micro < shape.micros; ++micro) row.push_back({PassKind::Forward, chunk * shape.ranks + rank, micro});
-  }
+  add_forward(row, shape, rank, all_turns(shape));
   return row;
 }
 
 Row all_forward_then_backward(const PipelineShape& shape, int64_t rank) {
   Row row = all_forward(shape, rank);
-  for (int64_t chunk = shape.chunks; chunk-- > 0;) {
-    for (int64_t micro = 0; micro < shape.micros; ++micro) row.push_back({PassKind::Backward, chunk * shape.ranks + rank, micro});
+  const Turns turns = turns_with_gradient(shape);
+  for (int64_t turn = turns.last; turn-- > turns.first;) {
+    for (int64_t micro = 0; micro < shape.micros; ++micro) row.push_back({PassKind::Backward, turn * shape.ranks + rank, micro});
   }
   return row;
 }
 
-// The n-th forward (or backward) pass of a rank: groups of `ranks` micro-batches go through one chunk after the other.
-Pass interleaved_pass(const PipelineShape& shape, int64_t rank, PassKind kind, int64_t n) {
-  const int64_t group = n / shape.stages(), within = n % shape.stages();
-  const int64_t turn = within / shape.ranks;
-  const int64_t chunk = kind == PassKind::Forward ? turn : shape.chunks - 1 - turn;
-  return {kind, chunk * shape.ranks + rank, group * shape.ranks + within % shape.ranks};
+// Sizes of the groups of micro-batches that go through one turn after the other: `ranks` where that divides them, else up to
+// 2 `ranks` - 1, larger ones first. Smaller ones would let ranks idle between turns.
+std::vector<int64_t> groups_of(const PipelineShape& shape) {
+  const int64_t count = std::max<int64_t>(1, shape.micros / shape.ranks);
+  std::vector<int64_t> sizes(static_cast<size_t>(count), shape.micros / count);
+  for (int64_t i = 0; i < shape.micros % count; ++i) ++sizes[static_cast<size_t>(i)];
+  return sizes;
 }
 
-// With one chunk this is 1f1b.
-Row one_forward_one_backward(const PipelineShape& shape, int64_t rank) {
-  const int64_t total = shape.micros * shape.chunks;
-  const int64_t later_ranks = shape.ranks - 1 - rank;
-  const int64_t wanted = shape.chunks == 1 ? later_ranks : 2 * later_ranks + (shape.chunks - 1) * shape.ranks;
-  const int64_t warm_up = std::min(wanted, total);
+// Forward (or backward) passes of a rank: groups of micro-batches go through one turn after the other.
+Row grouped_passes(const PipelineShape& shape, int64_t rank, PassKind kind, const Turns& turns) {
   Row row;
-  for (int64_t n = 0; n < warm_up; ++n) row.push_back(interleaved_pass(shape, rank, PassKind::Forward, n));
-  for (int64_t n = 0; n < total; ++n) {
-    if (warm_up + n < total) row.push_back(interleaved_pass(shape, rank, PassKind::Forward, warm_up + n));
-    row.push_back(interleaved_pass(shape, rank, PassKind::Backward, n));
+  int64_t first = 0;
+  for (const int64_t size : groups_of(shape)) {
+    for (int64_t i = 0; i < turns.count(); ++i) {
+      const int64_t turn = kind == PassKind::Forward ? turns.first + i : turns.last - 1 - i;
+      for (int64_t micro = first; micro < first + size; ++micro) row.push_back({kind, turn * shape.ranks + rank, micro});
+    }
+    first += size;
+  }
+  return row;
+}
+
+// With one turn this is 1f1b, with several interleaved.
+Row one_forward_one_backward(const PipelineShape& shape, int64_t rank) {
+  const Turns turns = turns_with_gradient(shape);
+  const Row forward = grouped_passes(shape, rank, PassKind::Forward, turns);
+  const Row backward = grouped_passes(shape, rank, PassKind::Backward, turns);
+  const int64_t later_ranks = shape.ranks - 1 - rank;
+  const int64_t wanted = turns.count() == 1 ? later_ranks : 2 * later_ranks + (turns.count() - 1) * groups_of(shape).front();
+  const size_t warm_up = std::min(static_cast<size_t>(wanted), forward.size());
+  Row row;
+  add_forward(row, shape, rank, {0, turns.first});
+  row.insert(row.end(), forward.begin(), forward.begin() + static_cast<std::ptrdiff_t>(warm_up));
+  for (size_t n = 0; n < backward.size(); ++n) {
+    if (warm_up + n < forward.size()) row.push_back(forward[warm_up + n]);
+    row.push_back(backward[n]);
   }
   return row;
 }
@@ -55,18 +91,19 @@ Row one_forward_one_backward(const PipelineShape& shape, int64_t rank) {
 // Rank r lets r gradients of weights wait: as many as its gradients of inputs are awaited by earlier ranks, and as many as its
 // share of held activations leaves room for.
 Row zero_bubble(const PipelineShape& shape, int64_t rank) {
-  const int64_t waiting = std::min(rank, shape.micros);
-  Row row;
-  int64_t weights_done = 0;
+  const auto waiting = static_cast<size_t>(std::min(rank, shape.micros));
+  Row row, halves;  // halves: of backward passes, the second ones, in the order of the first
+  size_t done = 0;
   for (const Pass& pass : one_forward_one_backward(shape, rank)) {
     if (pass.kind == PassKind::Forward) {
       row.push_back(pass);
       continue;
     }
     row.push_back({PassKind::BackwardInput, pass.stage, pass.micro});
-    if (pass.micro + 1 - weights_done > waiting) row.push_back({PassKind::BackwardWeight, pass.stage, weights_done++});
+    halves.push_back({PassKind::BackwardWeight, pass.stage, pass.micro});
+    if (halves.size() - done > waiting) row.push_back(halves[done++]);
   }
-  while (weights_done < shape.micros) row.push_back({PassKind::BackwardWeight, rank, weights_done++});
+  row.insert(row.end(), halves.begin() + static_cast<std::ptrdiff_t>(done), halves.end());
   return row;
 }
 
@@ -94,9 +131,9 @@ Schedule with_rows(PipelineSchedule kind, const PipelineShape& shape, const RowO
 
 ShapeProblem problem_of(PipelineSchedule kind, const PipelineShape& shape) {
   const std::string schedule(config::name_of(kind));
-  if (shape.ranks < 1 || shape.micros < 1 || shape.chunks < 1) {
-    return {cat("a pipeline needs ranks, micro-batches and chunks: ranks=", shape.ranks, ", micro-batches=", shape.micros,
-                ", chunks=", shape.chunks),
+  if (shape.ranks < 1 || shape.micros < 1 || shape.chunks < 1 || shape.leads < 1) {
+    return {cat("a pipeline needs ranks, micro-batches, chunks and steps of the model: ranks=", shape.ranks,
+                ", micro-batches=", shape.micros, ", chunks=", shape.chunks, ", multistep=", shape.leads),
             "Take numbers from 1 on"};
   }
   if (kind != PipelineSchedule::Interleaved && shape.chunks > 1) {

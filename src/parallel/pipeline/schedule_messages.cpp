@@ -18,11 +18,11 @@ struct Leaving {
 std::optional<Leaving> leaving(const Pass& pass, const PipelineShape& shape) {
   switch (pass.kind) {
     case PassKind::Forward:
-      if (pass.stage + 1 == shape.stages()) return {};
+      if (pass.stage + 1 == shape.chain()) return {};
       return Leaving{{pass.stage, pass.micro, false}, pass.stage + 1};
     case PassKind::Backward:
     case PassKind::BackwardInput:
-      if (pass.stage == 0) return {};
+      if (pass.stage == shape.first_with_gradient()) return {};
       return Leaving{{pass.stage - 1, pass.micro, true}, pass.stage - 1};
     case PassKind::BackwardWeight:
       break;

@@ -10,8 +10,8 @@
 
 namespace welkin::parallel {
 
-// Over a boundary, which lies behind the stage of its number: what a forward pass has left for the next stage, or on the way back
-// the gradient of that.
+// Over a boundary, which lies behind the stage of its number in the chain: what a forward pass has left for the next stage
+// (behind the model's last one the next lead's input), or on the way back the gradient of that.
 struct StageMessage {
   int64_t boundary = 0;
   int64_t micro = 0;

@@ -5,6 +5,7 @@
 #include <array>
 #include <cmath>
 #include <iomanip>
+#include <optional>
 #include <sstream>
 #include <vector>
 
@@ -17,14 +18,15 @@ namespace {
 std::string name_of_pass(const Pass& pass, const PipelineShape& shape) {
   constexpr std::array kLetters{'F', 'B', 'I', 'W'};
   const std::string name = cat(kLetters[static_cast<size_t>(pass.kind)], pass.micro);
-  return shape.chunks == 1 ? name : cat(name, ".", pass.stage / shape.ranks);
+  return shape.chain() == shape.ranks ? name : cat(name, ".", pass.stage / shape.ranks);
 }
 
 std::string heading(const Schedule& schedule) {
   const PipelineShape& shape = schedule.shape;
-  return cat(config::name_of(schedule.kind), ": ", shape.ranks, shape.ranks == 1 ? " rank, " : " ranks, ", shape.micros,
-             shape.micros == 1 ? " micro-batch" : " micro-batches",
-             shape.chunks > 1 ? cat(", ", shape.chunks, " chunks per rank") : "");
+  return cat(
+      config::name_of(schedule.kind), ": ", shape.ranks, shape.ranks == 1 ? " rank, " : " ranks, ", shape.micros,
+      shape.micros == 1 ? " micro-batch" : " micro-batches", shape.chunks > 1 ? cat(", ", shape.chunks, " chunks per rank") : "",
+      shape.leads > 1 ? cat(", ", shape.leads, " steps of the model", shape.only_last ? ", a gradient of the last" : "") : "");
 }
 
 std::string percent(double share) {
@@ -46,18 +48,25 @@ std::vector<std::string> slots_of(const std::vector<TimedPass>& row, const Sched
   return slots;
 }
 
-// Chunks have colours, as there is room for one number in a box.
-std::vector<std::string> kinds_of(const PipelineShape& shape) {
-  if (shape.chunks == 1) return {"forward", "backward", "of input", "of weights"};
+bool has_halves(const Schedule& schedule) { return schedule.kind == config::PipelineSchedule::ZeroBubble; }
+
+// Steps of the model and chunks have colours, as there is room for one number in a box.
+std::vector<std::string> kinds_of(const Schedule& schedule) {
+  const PipelineShape& shape = schedule.shape;
+  const std::vector<std::string> all{"forward", "backward", "of input", "of weights"};
+  if (shape.chain() == shape.ranks) return all;
   std::vector<std::string> kinds;
-  for (int64_t chunk = 0; chunk < shape.chunks; ++chunk) {
-    for (const char* pass : {"forward", "backward"}) kinds.push_back(cat(pass, ", chunk ", chunk));
+  for (int64_t stage = 0; stage < shape.chain(); stage += shape.ranks) {
+    const std::string step = shape.leads > 1 ? cat(", step ", shape.lead_of(stage)) : "";
+    const std::string chunk = shape.chunks > 1 ? cat(", chunk ", shape.chunk_of(stage)) : "";
+    for (size_t kind = 0; kind < (has_halves(schedule) ? 4 : 2); ++kind) kinds.push_back(all[kind] + step + chunk);
   }
   return kinds;
 }
 
-size_t kind_of(const Pass& pass, const PipelineShape& shape) {
-  return static_cast<size_t>(2 * (pass.stage / shape.ranks)) + static_cast<size_t>(pass.kind);
+size_t kind_of(const Pass& pass, const Schedule& schedule) {
+  const size_t of_turn = has_halves(schedule) ? 4 : 2;
+  return of_turn * static_cast<size_t>(pass.stage / schedule.shape.ranks) + static_cast<size_t>(pass.kind);
 }
 
 std::string figures_line(const Schedule& schedule, const ScheduleTiming& timing, const PassCosts& costs) {
@@ -67,9 +76,9 @@ std::string figures_line(const Schedule& schedule, const ScheduleTiming& timing,
     number << micros;
     held.push_back(number.str());
   }
-  return cat("idle ", percent(timing.bubble),
-             " of the time (formula: ", percent(promised_bubble(schedule.kind, schedule.shape, costs)), "); activations of ",
-             join(held, " "), " micro-batches held at once\n");
+  const std::optional<double> promised = promised_bubble(schedule.kind, schedule.shape, costs);
+  return cat("idle ", percent(timing.bubble), " of the time", promised ? cat(" (formula: ", percent(*promised), ")") : "",
+             "; activations of ", join(held, " "), schedule.shape.leads > 1 ? " steps of" : "", " micro-batches held at once\n");
 }
 
 }  // namespace
@@ -99,12 +108,12 @@ std::string schedule_text(const Schedule& schedule, const PassCosts& costs) {
 
 std::string schedule_svg(const Schedule& schedule, const PassCosts& costs) {
   const ScheduleTiming timing = time_schedule(schedule, costs);
-  observe::LanePlot plot{.title = heading(schedule), .kinds = kinds_of(schedule.shape), .lanes = {}};
+  observe::LanePlot plot{.title = heading(schedule), .kinds = kinds_of(schedule), .lanes = {}};
   for (size_t rank = 0; rank < timing.rows.size(); ++rank) {
     observe::Lane lane{.label = cat("rank ", rank), .boxes = {}};
     for (const TimedPass& timed : timing.rows[rank]) {
       lane.boxes.push_back(
-          {.begin = timed.begin, .end = timed.end, .text = cat(timed.pass.micro), .kind = kind_of(timed.pass, schedule.shape)});
+          {.begin = timed.begin, .end = timed.end, .text = cat(timed.pass.micro), .kind = kind_of(timed.pass, schedule)});
     }
     plot.lanes.push_back(std::move(lane));
   }

@@ -65,7 +65,7 @@ class Simulation {
 
   void make(size_t rank, const Pass& pass, double ready) {
     const double begin = std::max(ready, free_at_[rank]);
-    const double of_stage = costs_.stages.empty() ? 1 : costs_.stages[static_cast<size_t>(pass.stage)];
+    const double of_stage = costs_.stages.empty() ? 1 : costs_.stages[static_cast<size_t>(schedule_.shape.of_model(pass.stage))];
     const double end = begin + of_stage * costs_.of(pass.kind) / static_cast<double>(schedule_.shape.chunks);
     free_at_[rank] = end;
     ++next_[rank];
@@ -83,7 +83,7 @@ class Simulation {
     }
     if (pass.kind == PassKind::BackwardWeight) return found(input_, own);
     const std::optional<double> forward = found(forward_, own);
-    if (!forward || pass.stage + 1 == schedule_.shape.stages()) return forward;
+    if (!forward || pass.stage + 1 == schedule_.shape.chain()) return forward;
     return arrival(input_, {pass.stage + 1, pass.micro});
   }
 
@@ -105,7 +105,8 @@ class Simulation {
       for (const TimedPass& timed : row) {
         work += timed.end - timed.begin;
         timing_.length = std::max(timing_.length, timed.end);
-        if (timed.pass.kind == PassKind::Forward) most = std::max(most, ++held);
+        const bool is_held = timed.pass.stage >= schedule_.shape.first_with_gradient();
+        if (timed.pass.kind == PassKind::Forward && is_held) most = std::max(most, ++held);
         if (ends_activation(timed.pass.kind)) --held;
       }
       timing_.held.push_back(most / static_cast<double>(schedule_.shape.chunks));
@@ -121,7 +122,7 @@ class Simulation {
   ScheduleTiming timing_;
 };
 
-// Every stage sees every micro-batch once forward and once backward, on its own rank.
+// Every stage sees every micro-batch once forward and, where it has a gradient, once backward, on its own rank.
 std::string problem_of_passes(const Schedule& schedule) {
   std::map<std::tuple<int64_t, int64_t>, std::array<int64_t, 4>> counts;
   for (size_t rank = 0; rank < schedule.rows.size(); ++rank) {
@@ -130,10 +131,11 @@ std::string problem_of_passes(const Schedule& schedule) {
       ++counts[{pass.stage, pass.micro}][static_cast<size_t>(pass.kind)];
     }
   }
-  for (int64_t stage = 0; stage < schedule.shape.stages(); ++stage) {
+  for (int64_t stage = 0; stage < schedule.shape.chain(); ++stage) {
+    const int64_t backward = stage < schedule.shape.first_with_gradient() ? 0 : 1;
     for (int64_t micro = 0; micro < schedule.shape.micros; ++micro) {
       const auto [forward, whole, input, weight] = counts[{stage, micro}];
-      const bool once = forward == 1 && whole + input == 1 && input == weight;
+      const bool once = forward == 1 && whole + input == backward && input == weight;
       if (!once) return cat("micro-batch ", micro, " does not go once forward and once backward through stage ", stage);
     }
   }
@@ -171,8 +173,13 @@ std::string problem_of(const Schedule& schedule) {
   return stuck.empty() ? "" : cat("passes wait for each other: ", stuck);
 }
 
-double promised_bubble(config::PipelineSchedule kind, const PipelineShape& shape, const PassCosts& costs) {
+std::optional<double> promised_bubble(config::PipelineSchedule kind, const PipelineShape& shape, const PassCosts& costs) {
   const auto others = static_cast<double>(shape.ranks - 1), micros = static_cast<double>(shape.micros);
+  if (shape.leads > 1 && (shape.only_last || kind == config::PipelineSchedule::ZeroBubble)) return {};
+  if (shape.leads > 1) {
+    const auto turns = static_cast<double>(shape.leads * shape.chunks);
+    return 1 - turns * micros / ((turns - 1) * std::max(micros, others + 1) + micros + others);
+  }
   if (kind == config::PipelineSchedule::ZeroBubble) {
     const double all = costs.forward + costs.backward_input + costs.backward_weight;
     const double waiting = std::min(micros, others + 1) - 1;  // micro-batches whose gradients of weights fill idle time

@@ -4,6 +4,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -32,8 +33,8 @@ struct ScheduleTiming {
   double length = 0;                         // of the step
   // The share of the ranks' time in which they idle, 0 to 1.
   double bubble = 0;
-  // By rank: the most micro-batches whose activations it holds at once, in the size of its whole share of the model. One is held
-  // from its forward pass to its last backward pass.
+  // By rank: the most micro-batches, each of one lead, whose activations it holds at once, in the size of its whole share of the
+  // model. One is held from its forward pass to its last backward pass.
   std::vector<double> held;
 };
 
@@ -46,7 +47,9 @@ std::string problem_of(const Schedule& schedule);
 
 // The share of idle time after the kind's publication, for free transfers: (P - 1) / (m + P - 1) of gpipe and 1f1b,
 // (P - 1) / (v m + P - 1) of interleaved, and I / (m T + I) of zero_bubble, where T is all three costs and
-// I = (P - 1) (forward + input) - (min(m, P) - 1) weight: the publication has m >= P. Stages cost alike.
-double promised_bubble(config::PipelineSchedule kind, const PipelineShape& shape, const PassCosts& costs = {});
+// I = (P - 1) (forward + input) - (min(m, P) - 1) weight: the publication has m >= P. Stages cost alike. Of n leads it is
+// (P - 1) / (n v m + P - 1), and with m < P the n v - 1 turns before the last one take P micro-batches' time each; nothing for
+// zero_bubble and for gradients of the last lead alone, of which only the table knows.
+std::optional<double> promised_bubble(config::PipelineSchedule kind, const PipelineShape& shape, const PassCosts& costs = {});
 
 }  // namespace welkin::parallel
