@@ -67,7 +67,8 @@ class PatchNet : public model::Model {
         const at::Tensor x_BND = layers_->layers()[i]->forward(i == 0 ? first(x_BCHW) : in.at(0));
         return Tensors{i + 1 == depth ? last(x_BND) : x_BND};
       };
-      segments.push_back({.name = layers_->layers()[i]->path(), .layers = {layers_->layers()[i]->path()}, .run = run});
+      segments.push_back(
+          {.name = layers_->layers()[i]->path(), .layers = {layers_->layers()[i]->path()}, .run = run, .reads_input = i == 0});
     }
     segments.front().layers.emplace_back("embed");
     segments.back().layers.emplace_back("head");

@@ -92,7 +92,8 @@ class TiedNet : public model::Model {
         if (is_middle) x_BND = x_BND + mix_->forward(x_BND);
         return Tensors{is_last ? last(x_BND) : x_BND};
       };
-      segments.push_back({.name = layers_->layers()[i]->path(), .layers = {layers_->layers()[i]->path()}, .run = run});
+      segments.push_back(
+          {.name = layers_->layers()[i]->path(), .layers = {layers_->layers()[i]->path()}, .run = run, .reads_input = is_first});
     }
     for (const char* path : {"embed", "mix", "lift"}) segments.front().layers.emplace_back(path);
     segments[depth / 2].layers.emplace_back("mix_again");

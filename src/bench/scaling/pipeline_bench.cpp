@@ -99,7 +99,7 @@ PipelineFigure measure_schedule(const PipelineProblem& problem, parallel::World&
   const parallel::PipelineStep step{.micros = figure.micros,
                                     .samples = [](int64_t) { return 1; },
                                     .batch = [&](int64_t) { return parallel::PipelineBatch(batch); },
-                                    .loss = [](int64_t, const at::Tensor& output) { return output.sum(); },
+                                    .loss = [](int64_t, int64_t, const at::Tensor& output) { return output.sum(); },
                                     .backward = [](const at::Tensor& root, const parallel::GradientPass&) { root.backward(); }};
   std::vector<std::pair<double, double>> steps;  // seconds, and the share in which ranks idle
   for (int64_t repeat = 0; repeat <= kPipelineRepeats; ++repeat) {

@@ -62,15 +62,7 @@ void validate_company(Draft& draft) {
   const auto refuse = [&](std::string_view path, std::string_view other, std::string_view what, std::string_view remedy) {
     draft.problems.add(draft.place(path), cat(what, ": ", draft.show(path), ", ", draft.show(other)), std::string(remedy));
   };
-  constexpr std::string_view kPipeline = "parallel.pipeline_parallel", kOffload = "backend.offload", kNoise = "loss.input_noise";
-  if (has_steps && config.parallel.pipeline_parallel > 1) {
-    refuse(kMultistep, kPipeline,
-           "a pipeline trains for one step of the model: its last stage has the prediction, the first needs it",
-           "Take tensor_parallel, context_parallel or shard: full in its place");
-  }
-  if (config.loss.input_noise > 0 && config.parallel.pipeline_parallel > 1) {
-    refuse(kNoise, kPipeline, "a pipeline takes its input as it is read", "Leave one of them out");
-  }
+  constexpr std::string_view kOffload = "backend.offload";
   if (has_steps && (has_offload("activations") || has_offload("parameters"))) {
     refuse(kMultistep, kOffload, "what leaves the memory is read back for one step of the model",
            "Leave activations and parameters out: multistep_recompute keeps the activations of one step alone");

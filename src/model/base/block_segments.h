@@ -31,7 +31,8 @@ std::vector<Segment> block_segments(const std::vector<std::shared_ptr<Block>>& b
       const at::Tensor x = block->forward(is_first ? enter(input, context) : in.at(0), context);
       return Tensors{is_last ? leave(x, input) : x};
     };
-    segments.push_back({.name = blocks[i]->path(), .layers = {blocks[i]->path()}, .run = run});
+    segments.push_back(
+        {.name = blocks[i]->path(), .layers = {blocks[i]->path()}, .run = run, .reads_input = is_first || is_last});
   }
   if (segments.empty()) return segments;
   segments.front().layers.insert(segments.front().layers.end(), before.begin(), before.end());

@@ -22,6 +22,7 @@ struct Segment {
   // From what the segment before has left (nothing for the first) to what the next one needs; the last leaves the output alone.
   // Tensors are (B, ...) and depend on no sample but their own. `input` is the model's, which any segment may look at.
   std::function<Tensors(Tensors, const at::Tensor& input, const ForwardContext& context)> run;
+  bool reads_input = true;  // false: run() does not look at `input`, which may then be undefined
 
   bool holds(std::string_view parameter) const {
     return std::any_of(layers.begin(), layers.end(), [&](const std::string& layer) {

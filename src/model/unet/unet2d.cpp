@@ -98,7 +98,7 @@ std::vector<Segment> Unet2d::segments() {
       return in;
     };
     const std::string name = i == 0 ? "inc" : "down" + std::to_string(i);
-    segments.push_back({.name = name, .layers = {name}, .run = halve});
+    segments.push_back({.name = name, .layers = {name}, .run = halve, .reads_input = i == 0});
   }
   for (size_t i = 0; i < up_.size(); ++i) {
     const bool is_last = i + 1 == up_.size();
@@ -108,7 +108,7 @@ std::vector<Segment> Unet2d::segments() {
       return is_last ? Tensors{output_of(left.at(0), input)} : left;
     };
     const std::string name = "up" + std::to_string(i + 1);
-    segments.push_back({.name = name, .layers = {name}, .run = twice});
+    segments.push_back({.name = name, .layers = {name}, .run = twice, .reads_input = is_last});
   }
   segments.back().layers.push_back("outc");
   return segments;

@@ -79,7 +79,7 @@ std::vector<Segment> Unet3d::segments() {
       in.insert(in.begin(), down_[i]->forward(i == 0 ? input : in.at(0)));
       return in;
     };
-    segments.push_back({.name = down_[i]->path(), .layers = {down_[i]->path()}, .run = halve});
+    segments.push_back({.name = down_[i]->path(), .layers = {down_[i]->path()}, .run = halve, .reads_input = i == 0});
   }
   for (size_t i = 0; i < up_.size(); ++i) {
     const size_t joined = i == 0 ? 1 : 2;  // the deepest doubling has no skip
@@ -89,7 +89,7 @@ std::vector<Segment> Unet3d::segments() {
       left.insert(left.end(), in.begin() + static_cast<std::ptrdiff_t>(joined), in.end());
       return is_last ? Tensors{output_of(left)} : left;
     };
-    segments.push_back({.name = up_[i]->path(), .layers = {up_[i]->path()}, .run = twice});
+    segments.push_back({.name = up_[i]->path(), .layers = {up_[i]->path()}, .run = twice, .reads_input = false});
   }
   segments.back().layers.push_back("conv_last");
   return segments;

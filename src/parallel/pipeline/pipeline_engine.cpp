@@ -5,7 +5,6 @@
 #include <ATen/ops/empty.h>
 #include <ATen/ops/full.h>
 #include <ATen/ops/zeros.h>
-#include <ATen/ops/zeros_like.h>
 
 #include <algorithm>
 #include <optional>
@@ -13,7 +12,7 @@
 
 #include "core/error.h"
 #include "ops/base/autocast.h"
-#include "parallel/pipeline/resume_backward.h"
+#include "ops/base/recompute.h"
 #include "parallel/pipeline/stage_messages.h"
 
 namespace welkin::parallel {
@@ -26,124 +25,7 @@ at::ScalarType matmul_type(c10::Device device) {
   return ops::operand_type(at::empty({0}, at::TensorOptions(at::kFloat).device(device)), ops::OperatorClass::Matmul);
 }
 
-// What the pass before has left, as the beginning of a graph of our own.
-Tensors as_leaves(const Tensors& tensors) {
-  Tensors leaves;
-  for (const at::Tensor& tensor : tensors) leaves.push_back(tensor.detach().requires_grad_());
-  return leaves;
-}
-
 }  // namespace
-
-// The passes of one step on this rank.
-class PipelineEngine::Step {
- public:
-  Step(PipelineEngine& engine, const PipelineStep& step, const Schedule& schedule)
-      : engine_(engine),
-        step_(step),
-        schedule_(schedule),
-        batches_(static_cast<size_t>(step.micros)),
-        messages_(schedule, engine.ranks_, [this](int64_t boundary, int64_t micro) {
-          return engine_.buffers(boundary, step_.samples(micro), step_.autocast.value_or(at::kFloat), device_);
-        }) {}
-
-  bool run() {
-    const std::vector<Pass>& row = schedule_.rows[static_cast<size_t>(engine_.ranks_.group_rank())];
-    const bool has_last = schedule_.shape.chunks == 1 && row.back().kind == PassKind::Backward;
-    device_ = fetch(0).input.device();
-    for (size_t i = 0; i < row.size(); ++i) {
-      if (row[i].kind == PassKind::Forward) {
-        forward(row[i]);
-        continue;
-      }
-      GradientPass of_gradients = gradient_pass(row, i);
-      of_gradients.ends_step = has_last && i + 1 == row.size();
-      row[i].kind == PassKind::BackwardWeight ? weights_of(row[i], of_gradients) : backward(row[i], of_gradients);
-    }
-    messages_.finish();
-    return has_last;
-  }
-
- private:
-  struct Fetched {
-    PipelineBatch batch;
-    bool is_there = false;
-    int64_t passes = 0;  // of this rank's stages, done with it
-  };
-  struct Saved {
-    Tensors inputs, outputs;  // the output of the last stage is the loss
-  };
-
-  GradientPass gradient_pass(const std::vector<Pass>& row, size_t place) const {
-    const int64_t stage = row[place].stage;
-    const auto adds_too = [stage](const Pass& pass) { return pass.stage == stage && pass.kind != PassKind::Forward; };
-    return {.chunk = engine_.chunk_of(stage),
-            .ends_chunk = std::none_of(row.begin() + static_cast<std::ptrdiff_t>(place) + 1, row.end(), adds_too),
-            .ends_step = false,
-            .weights_wait = row[place].kind == PassKind::BackwardInput};
-  }
-
-  const PipelineBatch& fetch(int64_t micro) {
-    Fetched& fetched = batches_[static_cast<size_t>(micro)];
-    if (!std::exchange(fetched.is_there, true)) fetched.batch = step_.batch(micro);
-    return fetched.batch;
-  }
-
-  void forward(const Pass& pass) {
-    const PipelineBatch& batch = fetch(pass.micro);
-    Saved saved;
-    if (pass.stage > 0) saved.inputs = as_leaves(messages_.receive({pass.stage - 1, pass.micro, false}));
-    const ops::AutocastGuard autocast(device_.type(), step_.autocast);
-    saved.outputs = engine_.pass_forward(pass.stage, saved.inputs, batch);
-    if (pass.stage + 1 == schedule_.shape.stages()) {
-      saved.outputs = {step_.loss(pass.micro, saved.outputs.at(0))};
-    } else {
-      messages_.send({pass.stage, pass.micro, false}, saved.outputs);
-    }
-    saved_.emplace(std::pair(pass.stage, pass.micro), std::move(saved));
-    engine_.most_held_ = std::max(engine_.most_held_, static_cast<int64_t>(saved_.size() + waiting_.size()));
-    Fetched& fetched = batches_[static_cast<size_t>(pass.micro)];
-    if (++fetched.passes == schedule_.shape.chunks) fetched.batch = {};
-  }
-
-  void backward(const Pass& pass, const GradientPass& of_gradients) {
-    const auto place = saved_.find({pass.stage, pass.micro});
-    const Saved saved = std::move(place->second);
-    saved_.erase(place);
-    const at::Tensor root = root_of(pass, saved);
-    if (root.requires_grad()) step_.backward(root, of_gradients);  // else all of the stage is frozen, and all before it
-    if (pass.kind == PassKind::BackwardInput) {
-      waiting_.emplace(std::pair(pass.stage, pass.micro), std::exchange(engine_.options_.weights->now, {}));
-    }
-    if (pass.stage == 0) return;
-    Tensors gradients;
-    for (const at::Tensor& input : saved.inputs)
-      gradients.push_back(input.grad().defined() ? input.grad() : at::zeros_like(input));
-    messages_.send({pass.stage - 1, pass.micro, true}, gradients);
-  }
-
-  void weights_of(const Pass& pass, const GradientPass& of_gradients) {
-    const auto place = waiting_.find({pass.stage, pass.micro});
-    const auto compute = [&waiting = place->second] { waiting.compute(); };
-    step_.weights ? step_.weights(compute, of_gradients) : compute();
-    waiting_.erase(place);
-  }
-
-  // What a backward pass of this stage starts from.
-  at::Tensor root_of(const Pass& pass, const Saved& saved) {
-    if (pass.stage + 1 == schedule_.shape.stages()) return saved.outputs.at(0);
-    return resume_backward(saved.outputs, messages_.receive({pass.stage, pass.micro, true}));
-  }
-
-  PipelineEngine& engine_;
-  const PipelineStep& step_;
-  const Schedule& schedule_;
-  c10::Device device_ = c10::kCPU;
-  std::vector<Fetched> batches_;
-  StageMessages messages_;
-  std::map<std::pair<int64_t, int64_t>, Saved> saved_;              // by stage and micro-batch
-  std::map<std::pair<int64_t, int64_t>, WeightGradients> waiting_;  // the same, after half of a backward pass
-};
 
 PipelineEngine::PipelineEngine(std::vector<model::Segment> segments, Group ranks, PipelineOptions options)
     : segments_(std::move(segments)), ranks_(std::move(ranks)), options_(std::move(options)) {
@@ -193,9 +75,31 @@ Tensors PipelineEngine::run_stage(int64_t stage, Tensors in, const PipelineBatch
 // As a pass of the schedule, for which weights may have to be brought.
 Tensors PipelineEngine::pass_forward(int64_t stage, Tensors in, const PipelineBatch& batch) const {
   if (before_forward_) before_forward_(chunk_of(stage));
-  Tensors out = run_stage(stage, std::move(in), batch);
+  Tensors out = recomputed_weights_ && at::GradMode::is_enabled() ? run_stage_again(stage, std::move(in), batch)
+                                                                  : run_stage(stage, std::move(in), batch);
   if (after_forward_) after_forward_();
   return out;
+}
+
+// The input of the model is one of the part's where the stage looks at it.
+Tensors PipelineEngine::run_stage_again(int64_t stage, Tensors in, const PipelineBatch& batch) const {
+  const bool has_input = batch.input.defined() && reads_input(stage);
+  if (has_input) in.push_back(batch.input);
+  const auto again = [this, stage, has_input, context = batch.context](Tensors of_part) {
+    PipelineBatch own{.input = {}, .context = context};
+    if (has_input) {
+      own.input = of_part.back();
+      of_part.pop_back();
+    }
+    return run_stage(stage, std::move(of_part), own);
+  };
+  return ops::recomputed(again, in, recomputed_weights_(chunk_of(stage)));
+}
+
+bool PipelineEngine::reads_input(int64_t stage) const {
+  const StageRange& range = options_.stages[static_cast<size_t>(stage)];
+  return std::any_of(segments_.begin() + range.begin, segments_.begin() + range.end,
+                     [](const model::Segment& segment) { return segment.reads_input; });
 }
 
 void PipelineEngine::surround_forward(std::function<void(int64_t)> before, std::function<void()> after) {
@@ -317,14 +221,5 @@ std::vector<at::Tensor> PipelineEngine::forward(const std::vector<PipelineBatch>
   }
   return outputs;
 }
-
-const Schedule& PipelineEngine::schedule_of(int64_t micros) {
-  const auto known = schedules_.find(micros);
-  if (known != schedules_.end()) return known->second;
-  const PipelineShape shape{.ranks = ranks_.size(), .micros = micros, .chunks = options_.chunks};
-  return schedules_.emplace(micros, schedule_of_short_step(options_.schedule, shape)).first->second;
-}
-
-bool PipelineEngine::run(const PipelineStep& step) { return Step(*this, step, schedule_of(step.micros)).run(); }
 
 }  // namespace welkin::parallel

@@ -11,6 +11,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "config/schema/choices.h"
@@ -37,13 +38,20 @@ struct PipelineBatch {
   model::ForwardContext context;
 };
 
-// One step. Every rank of the pipeline has the same micro-batches.
+// One step. Every rank of the pipeline has the same micro-batches. Leads, steps of the model which are fed with the prediction of
+// the one before, are counted from 1.
 struct PipelineStep {
   int64_t micros = 0;
-  std::optional<at::ScalarType> autocast{};                                   // of forward passes and losses
-  std::function<int64_t(int64_t micro)> samples{};                            // of a micro-batch: B
-  std::function<PipelineBatch(int64_t micro)> batch{};                        // called once for each, in their order
-  std::function<at::Tensor(int64_t micro, const at::Tensor& output)> loss{};  // (), where the last stage is
+  int64_t leads = 1;
+  bool only_last = false;                               // the last lead alone has a gradient; one engine is always told the same
+  std::optional<at::ScalarType> autocast{};             // of forward passes and losses
+  std::function<int64_t(int64_t micro)> samples{};      // of a micro-batch: B
+  std::function<PipelineBatch(int64_t micro)> batch{};  // of the first lead; once for each, in their order
+  // (), of each lead, where the last stage is; what a lead without a gradient gives is not looked at.
+  std::function<at::Tensor(int64_t micro, int64_t lead, const at::Tensor& output)> loss{};
+  // Of several leads. next_input: that of the lead after this one, where the last stage is, with a gradient by both.
+  std::function<at::Tensor(int64_t micro, int64_t lead, const at::Tensor& input, const at::Tensor& output)> next_input{};
+  std::function<model::ForwardContext(const model::ForwardContext& first, int64_t lead)> context{};
   std::function<void(const at::Tensor& root, const GradientPass& pass)> backward{};
   // zero_bubble: a pass that adds what has waited; without it `compute` is called.
   std::function<void(const std::function<void()>& compute, const GradientPass& pass)> weights{};
@@ -70,6 +78,13 @@ class PipelineEngine {
 
   // Called around every forward pass of a stage from now on: the weights of this chunk are whole in between.
   void surround_forward(std::function<void(int64_t chunk)> before, std::function<void()> after);
+  // From now on passes with a graph keep what they work on alone, and run again in their backward pass. `weights`: of a chunk.
+  void run_stages_again(std::function<std::vector<at::Tensor>(int64_t chunk)> weights) {
+    recomputed_weights_ = std::move(weights);
+  }
+
+  // Whether a segment of a stage of the model may look at the model's input.
+  bool reads_input(int64_t stage) const;
 
   // Runs the whole model on one sample (1, ...) and remembers what goes over boundaries under the present autocast. Every rank
   // calls it while weights of all stages are there.
@@ -106,7 +121,8 @@ class PipelineEngine {
   model::Tensors run_stage(int64_t stage, model::Tensors in, const PipelineBatch& batch) const;
   model::Tensors pass_forward(int64_t stage, model::Tensors in, const PipelineBatch& batch) const;
   model::Tensors buffers(int64_t boundary, int64_t samples, at::ScalarType matmuls, c10::Device device) const;
-  const Schedule& schedule_of(int64_t micros);
+  model::Tensors run_stage_again(int64_t stage, model::Tensors in, const PipelineBatch& batch) const;
+  const Schedule& schedule_of(const PipelineStep& step);
 
   std::vector<model::Segment> segments_;
   Group ranks_;
@@ -114,7 +130,8 @@ class PipelineEngine {
   std::function<void(int64_t)> before_forward_;
   std::function<void()> after_forward_;
   std::map<at::ScalarType, Boundaries> boundaries_;  // by the type in which matmuls compute
-  std::map<int64_t, Schedule> schedules_;            // by micro-batches
+  std::function<std::vector<at::Tensor>(int64_t)> recomputed_weights_;
+  std::map<std::pair<int64_t, int64_t>, Schedule> schedules_;  // by micro-batches and leads
   int64_t most_held_ = 0;
 };
 

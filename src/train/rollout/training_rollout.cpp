@@ -78,7 +78,7 @@ at::Tensor TrainingRollout::losses(const at::Tensor& input, const at::Tensor& ta
 at::Tensor TrainingRollout::ensemble_losses(const at::Tensor& input, const at::Tensor& target,
                                             const model::ForwardContext& context, const StepOfModel& step,
                                             const PredictionHook& on_first) const {
-  const int64_t steps = steps_of(target), width = feed_.target_channels();
+  const int64_t steps = steps_of(target);
   std::vector<std::vector<at::Tensor>> of_lead(static_cast<size_t>(steps));
   for (int64_t member = 0; member < members_; ++member) {
     if (member > 0) at::autocast::clear_cache();  // as between the steps of a walk
@@ -90,8 +90,7 @@ at::Tensor TrainingRollout::ensemble_losses(const at::Tensor& input, const at::T
   }
   at::Tensor sum;
   for (int64_t lead = only_last_ ? steps : 1; lead <= steps; ++lead) {
-    const at::Tensor score =
-        fair_score(of_lead[static_cast<size_t>(lead - 1)], target.narrow(1, (lead - 1) * width, width), step);
+    const at::Tensor score = fair_score(of_lead[static_cast<size_t>(lead - 1)], target_of(target, lead), step);
     sum = sum.defined() ? sum + score : score;
   }
   return only_last_ || steps == 1 ? sum : sum / steps;
@@ -112,19 +111,32 @@ at::Tensor TrainingRollout::outputs(const at::Tensor& input, const at::Tensor& t
 // Lead by lead. Predictions without a gradient are where the only loss is that of the last one.
 void TrainingRollout::walk(at::Tensor input, const at::Tensor& all_input, const at::Tensor& target,
                            const model::ForwardContext& context, const StepOfModel& step, const Visit& visit) const {
-  const int64_t steps = steps_of(target), width = feed_.target_channels(), known = feed_.known_channels();
-  model::ForwardContext own = context;
+  const int64_t steps = steps_of(target);
   for (int64_t lead = 1; lead <= steps; ++lead) {
-    const at::Tensor of_lead = target.narrow(1, (lead - 1) * width, width);
-    own.seed = seed_of_lead(context.seed, lead);
     const at::AutoGradMode with_graph(at::GradMode::is_enabled() && !(only_last_ && lead < steps));
-    const at::Tensor prediction = step.forward(input, own);
-    visit(lead, prediction, of_lead);
+    const at::Tensor prediction = step.forward(input, context_of(context, lead));
+    visit(lead, prediction, target_of(target, lead));
     if (lead == steps) return;
     at::autocast::clear_cache();  // of casts of weights, whose gradients of all steps would be summed in the low type
-    const at::Tensor next_known = all_input.narrow(1, feed_.input_channels() + (lead - 1) * known, known);
-    input = feed_.next(input, prediction, next_known, of_lead);
+    input = next(input, prediction, all_input, target, lead);
   }
+}
+
+at::Tensor TrainingRollout::next(const at::Tensor& input, const at::Tensor& prediction, const at::Tensor& samples,
+                                 const at::Tensor& target, int64_t lead) const {
+  const int64_t known = feed_.known_channels();
+  const at::Tensor next_known = samples.narrow(1, feed_.input_channels() + (lead - 1) * known, known);
+  return feed_.next(input, prediction, next_known, target_of(target, lead));
+}
+
+at::Tensor TrainingRollout::target_of(const at::Tensor& target, int64_t lead) const {
+  return target.narrow(1, (lead - 1) * feed_.target_channels(), feed_.target_channels());
+}
+
+model::ForwardContext TrainingRollout::context_of(const model::ForwardContext& first, int64_t lead) {
+  model::ForwardContext own = first;
+  own.seed = seed_of_lead(first.seed, lead);
+  return own;
 }
 
 // Noise of the whole sample, of which this rank takes its part: every layout has the same numbers.

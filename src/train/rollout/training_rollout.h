@@ -47,7 +47,17 @@ class TrainingRollout {
 
   // Of a sample of several steps what a step alone would have read: its input, and its target.
   at::Tensor first_input(const at::Tensor& input) const { return input.narrow(1, 0, feed_.input_channels()); }
-  at::Tensor first_target(const at::Tensor& target) const { return target.narrow(1, 0, feed_.target_channels()); }
+  at::Tensor first_target(const at::Tensor& target) const { return target_of(target, 1); }
+
+  // The parts of losses(), for who makes the passes in an order of its own; leads from 1. start(): the first lead's input, with
+  // noise where a gradient is wanted. next(): that of the lead after this one, of which `input` and `prediction` are; of whole
+  // samples `samples` and `target`. Whether the last lead alone has a gradient, and losses.
+  at::Tensor start(const at::Tensor& input, const at::Tensor& target, const model::ForwardContext& context) const;
+  at::Tensor next(const at::Tensor& input, const at::Tensor& prediction, const at::Tensor& samples, const at::Tensor& target,
+                  int64_t lead) const;
+  at::Tensor target_of(const at::Tensor& target, int64_t lead) const;
+  static model::ForwardContext context_of(const model::ForwardContext& first, int64_t lead);
+  bool only_last() const { return only_last_; }
 
  private:
   using Visit = std::function<void(int64_t lead, const at::Tensor& prediction, const at::Tensor& target)>;
@@ -55,7 +65,6 @@ class TrainingRollout {
                              const StepOfModel& step, const PredictionHook& on_first) const;
   void walk(at::Tensor input, const at::Tensor& all_input, const at::Tensor& target, const model::ForwardContext& context,
             const StepOfModel& step, const Visit& visit) const;
-  at::Tensor start(const at::Tensor& input, const at::Tensor& target, const model::ForwardContext& context) const;
 
   StateFeed feed_;
   std::vector<int64_t> grid_;

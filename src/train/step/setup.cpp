@@ -56,6 +56,9 @@ void roll_out(TrainSetup& setup, const SetupSource& source) {
   if (!has_sequences(config, source.spec) && (!disturbs || source.spec.target.shape.size() != 3)) return;
   setup.rollout = std::make_unique<TrainingRollout>(source.spec, config, setup.layout.shard.region(), source.device);
   setup.runs_steps_again = config.loss.multistep_recompute;
+  if (setup.pipeline && setup.runs_steps_again) {
+    setup.pipeline->run_stages_again([&setup](int64_t chunk) { return setup.weights_of_chunk(chunk); });
+  }
 }
 
 void init_model(TrainSetup& setup, const SetupSource& source, const SiteInstaller& install) {
@@ -146,6 +149,14 @@ at::Tensor TrainSetup::forward_step(const at::Tensor& input, const model::Forwar
   std::vector<at::Tensor> output = ops::recomputed(again, {input}, weights);
   data_parallel->after_forward();
   return output.front();
+}
+
+std::vector<at::Tensor> TrainSetup::weights_of_chunk(int64_t chunk) const {
+  std::vector<at::Tensor> weights;
+  for (const parallel::ParamRow& row : table.rows()) {
+    if (row.chunk == chunk || std::ranges::find(row.other_chunks, chunk) != row.other_chunks.end()) weights.push_back(row.local);
+  }
+  return weights;
 }
 
 at::Tensor TrainSetup::losses(const at::Tensor& input, const at::Tensor& target, const model::ForwardContext& context,

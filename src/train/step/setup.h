@@ -55,6 +55,7 @@ struct TrainSetup {
   // (), of a rank without samples: as many passes as losses() makes, through a sample of zeros.
   at::Tensor outputs_of_zeros(const at::Tensor& input, const at::Tensor& target) const;
   at::Tensor forward_step(const at::Tensor& input, const model::ForwardContext& context) const;
+  std::vector<at::Tensor> weights_of_chunk(int64_t chunk) const;  // that this stage of a pipeline works with, of those here
   int64_t joint_passes(int64_t own) const;
   bool joins_passes() const { return data_parallel->joins_every_forward(); }
   bool is_sharded() const { return layout.sharding.shards.size() > 1; }

@@ -16,6 +16,7 @@
 #include "ops/base/autocast.h"
 #include "train/learn/precision.h"
 #include "train/recompute/activation_checkpointing.h"
+#include "train/rollout/curriculum.h"
 #include "train/step/model_setup.h"
 
 namespace welkin::train {
@@ -52,6 +53,7 @@ void check_options(const config::RunConfig& config) {
   if (parallel.pipeline_schedule != config::PipelineSchedule::ZeroBubble) return;
   refuse(parallel,
          {{"activation_checkpointing", part != config::CheckpointedPart::None},
+          {"multistep_recompute", config.loss.multistep_recompute},
           {"offload: activations", std::ranges::find(config.backend.offload, "activations") != config.backend.offload.end()}},
          "pipeline_schedule: zero_bubble, ", "take pipeline_schedule: 1f1b, gpipe or interleaved");
 }
@@ -61,6 +63,22 @@ void check_micro_batches(const config::RunConfig& config, int64_t replicas) {
                                       .micros = config::batch_plan(config, replicas).micros(),
                                       .chunks = config.parallel.chunks()};
   parallel::make_schedule(config.parallel.pipeline_schedule, shape);
+}
+
+// The input of a later step of the model is where the prediction before it is made, and is sent to the first stage.
+void check_readers(const Segments& segments, const std::vector<parallel::StageRange>& stages, const SetupSource& source) {
+  if (!has_sequences(source.config, source.spec)) return;
+  for (size_t stage = 1; stage + 1 < stages.size(); ++stage) {
+    for (int64_t i = stages[stage].begin; i < stages[stage].end; ++i) {
+      const model::Segment& segment = segments[static_cast<size_t>(i)];
+      if (!segment.reads_input) continue;
+      throw ConfigError("parallel",
+                        cat("of a rollout a block between the first and the last stage may not look at the model's input: model=",
+                            source.config.model.model, ", block=", segment.name,
+                            ", multistep=", source.config.loss.multistep.most(), ", stages=", parallel::text_of(stages)),
+                        "Set Segment::reads_input to false where it does not, or multistep to 1, or move it by pipeline_split");
+    }
+  }
 }
 
 void check_segments(const Segments& segments, const model::Model& model, const std::string& name) {
@@ -130,6 +148,7 @@ std::vector<parallel::StageRange> stages_of(const parallel::Mesh& mesh, const Se
   const model::ModelPtr model = source.registries.models.at(config.model.model).build(config.model, shape_of(source.spec));
   auto stages = cut_model(*model, source, mesh.size(parallel::Axis::Pp) * config.parallel.chunks());
   check_sites(*model, model->segments(), config);
+  check_readers(model->segments(), stages, source);
   check_linear_layers(*model, config);
   return stages;
 }
@@ -188,10 +207,22 @@ data::Batch kept(const data::Batch& batch) {
   return copy;
 }
 
+data::Batch zero_batch(const data::Batch& like, const at::Tensor& counter) {
+  const auto zeros = [](const at::Tensor& tensor) {
+    std::vector<int64_t> sizes = tensor.sizes().vec();
+    sizes.front() = 1;
+    return at::zeros(sizes, tensor.options());
+  };
+  data::Batch batch;
+  batch.input = zeros(like.input);
+  batch.target = zeros(like.target);
+  batch.sample = at::zeros({1}, counter.options());
+  return batch;
+}
+
 parallel::PipelineBatch zero_micro_batch(const data::Batch& like, uint64_t seed, const at::Tensor& counter) {
-  std::vector<int64_t> sizes = like.input.sizes().vec();
-  sizes.front() = 1;
-  return {at::zeros(sizes, like.input.options()), {.seed = seed, .step = counter, .sample = at::zeros({1}, counter.options())}};
+  const data::Batch zeros = zero_batch(like, counter);
+  return {zeros.input, {.seed = seed, .step = counter, .sample = zeros.sample}};
 }
 
 }  // namespace welkin::train

@@ -38,7 +38,8 @@ void keep_own_stages(TrainSetup& setup, const SetupSource& source, const std::sh
 data::Batch kept(const data::Batch& batch);
 
 // One sample of zeros, for which nothing counts: where ranks make their passes together, one with fewer micro-batches than the
-// others makes up the rest.
+// others makes up the rest. zero_batch(): with its target.
+data::Batch zero_batch(const data::Batch& like, const at::Tensor& counter);
 parallel::PipelineBatch zero_micro_batch(const data::Batch& like, uint64_t seed, const at::Tensor& counter);
 
 }  // namespace welkin::train

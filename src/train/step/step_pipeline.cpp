@@ -31,33 +31,60 @@ at::Tensor zero_gradients(const parallel::ParamTable& table) {
 
 }  // namespace
 
-// `batch`: the first micro-batch, and at the end the last.
+// What the first stage takes of samples of any number of steps.
+parallel::PipelineBatch EagerStep::first_lead(const data::Batch& batch, bool with_noise) const {
+  const model::ForwardContext context{.seed = config_.loop.seed, .step = setup_.counter, .sample = batch.sample};
+  const at::Tensor input = batch.input.contiguous(memory_format(batch.input.dim(), channels_last_));
+  if (!setup_.rollout) return {input, context};
+  if (with_noise) return {setup_.rollout->start(input, batch.target, context), context};
+  return {setup_.rollout->first_input(input).contiguous(input.suggest_memory_format()), context};
+}
+
+// Scaled, of one lead's part of the micro-batch's loss; nothing where the lead is not scored.
+at::Tensor EagerStep::lead_loss(const data::Batch& batch, int64_t lead, int64_t leads, const at::Tensor& output) {
+  if (lead == 1 && options_.on_forward) show_forward(batch, output);
+  const bool only_last = setup_.rollout && setup_.rollout->only_last();
+  if (only_last && lead < leads) return {};
+  const at::Tensor target = setup_.rollout ? setup_.rollout->target_of(batch.target, lead) : batch.target;
+  at::Tensor loss = setup_.layout.shard.losses(*setup_.loss, output, target).sum() / samples_of(batch);
+  if (leads > 1 && !only_last) loss = loss / leads;
+  at::Tensor scaled = scaled_loss(loss);
+  loss_ += loss.detach();
+  return scaled;
+}
+
+// `batch`: the first micro-batch, and at the end the last. Of those that make up the rest for a rank that has fewer than others
+// there are zeros, for which nothing counts.
 void EagerStep::pipeline_step(data::Batch& batch, const Source& next, std::vector<int64_t>& samples) {
   const int64_t micro_size = config::batch_plan(config_, setup_.layout.replicas.size()).micro;
   const int64_t of_step = batch.step_samples;
   const int64_t own_micros = batch.input.size(0) > 0 ? batch.num_micro : 0;
-  std::vector<data::Batch> under_way(static_cast<size_t>(own_micros));  // until their losses are made
-  parallel::PipelineStep step{.micros = micro_steps_of(batch), .autocast = autocast_dtype(config_.precision.amp_mode)};
+  const TrainingRollout* rollout = setup_.rollout.get();
+  parallel::PipelineStep step{.micros = micro_steps_of(batch),
+                              .leads = rollout != nullptr ? rollout->steps_of(batch.target) : 1,
+                              .only_last = rollout != nullptr && rollout->only_last(),
+                              .autocast = autocast_dtype(config_.precision.amp_mode)};
+  std::vector<data::Batch> under_way(static_cast<size_t>(step.micros));  // where the last stage is, until the last loss is made
+  const auto of_micro = [&](int64_t micro) -> data::Batch& { return under_way[static_cast<size_t>(micro)]; };
   step.samples = [=](int64_t micro) { return micro < own_micros ? std::min(micro_size, of_step - micro * micro_size) : 1; };
   step.batch = [&](int64_t micro) -> parallel::PipelineBatch {
-    if (micro >= own_micros) return zero_micro_batch(batch, config_.loop.seed, setup_.counter);
-    if (micro > 0) batch = fetch(next);
-    samples.insert(samples.end(), batch.indices.begin(), batch.indices.end());
-    data::Batch own = kept(batch);
-    parallel::PipelineBatch given{own.input.contiguous(memory_format(own.input.dim(), channels_last_)),
-                                  {.seed = config_.loop.seed, .step = setup_.counter, .sample = own.sample}};
-    if (setup_.pipeline->has_output()) under_way[static_cast<size_t>(micro)] = std::move(own);
+    const bool is_own = micro < own_micros;
+    if (is_own && micro > 0) batch = fetch(next);
+    if (is_own) samples.insert(samples.end(), batch.indices.begin(), batch.indices.end());
+    data::Batch own = is_own ? kept(batch) : zero_batch(batch, setup_.counter);
+    parallel::PipelineBatch given = first_lead(own, is_own);
+    if (setup_.pipeline->has_output()) of_micro(micro) = std::move(own);
     return given;
   };
-  step.loss = [&](int64_t micro, const at::Tensor& output) {
-    if (micro >= own_micros) return output.sum().to(at::kFloat) * 0;
-    const data::Batch own = std::exchange(under_way[static_cast<size_t>(micro)], {});
-    if (options_.on_forward) options_.on_forward(own, output);
-    at::Tensor loss = setup_.layout.shard.losses(*setup_.loss, output, own.target).sum() / samples_of(own);
-    at::Tensor scaled = scaled_loss(loss);
-    loss_ += loss.detach();
-    return scaled;
+  step.loss = [&](int64_t micro, int64_t lead, const at::Tensor& output) {
+    at::Tensor loss = micro < own_micros ? lead_loss(of_micro(micro), lead, step.leads, output) : output.sum().to(at::kFloat) * 0;
+    if (lead == step.leads) of_micro(micro) = {};
+    return loss;
   };
+  step.next_input = [&](int64_t micro, int64_t lead, const at::Tensor& input, const at::Tensor& output) {
+    return rollout->next(input, output, of_micro(micro).input, of_micro(micro).target, lead);
+  };
+  step.context = TrainingRollout::context_of;
   step.backward = [&](const at::Tensor& root, const parallel::GradientPass& pass) {
     const observe::Span span(options_.tracer, "backward");
     setup_.data_parallel->backward_chunk(root, pass);

@@ -1,0 +1,222 @@
+// SPDX-License-Identifier: Apache-2.0
+// The passes of one training step on this rank, as its row of the table says.
+#include <ATen/TensorOperators.h>
+#include <ATen/core/grad_mode.h>
+#include <ATen/ops/alias.h>
+#include <ATen/ops/empty.h>
+#include <ATen/ops/zeros_like.h>
+
+#include <algorithm>
+#include <map>
+#include <utility>
+#include <vector>
+
+#include "ops/base/autocast.h"
+#include "parallel/pipeline/pipeline_engine.h"
+#include "parallel/pipeline/resume_backward.h"
+#include "parallel/pipeline/stage_messages.h"
+
+namespace welkin::parallel {
+namespace {
+
+using model::Tensors;
+
+at::Tensor gradient_of(const at::Tensor& leaf) { return leaf.grad().defined() ? leaf.grad() : at::zeros_like(leaf); }
+
+}  // namespace
+
+class PipelineEngine::Step {
+ public:
+  Step(PipelineEngine& engine, const PipelineStep& step, const Schedule& schedule)
+      : engine_(engine),
+        step_(step),
+        schedule_(schedule),
+        shape_(schedule.shape),
+        batches_(static_cast<size_t>(step.micros)),
+        messages_(schedule, engine.ranks_, [this](int64_t boundary, int64_t micro) { return buffers(boundary, micro); }) {}
+
+  bool run() {
+    const std::vector<Pass>& row = schedule_.rows[static_cast<size_t>(engine_.ranks_.group_rank())];
+    const bool has_last = shape_.chunks == 1 && row.back().kind == PassKind::Backward;
+    form_ = form_of(fetch(0).input);
+    for (size_t i = 0; i < row.size(); ++i) {
+      if (row[i].kind == PassKind::Forward) {
+        forward(row[i]);
+        continue;
+      }
+      GradientPass of_gradients = gradient_pass(row, i);
+      of_gradients.ends_step = has_last && i + 1 == row.size();
+      row[i].kind == PassKind::BackwardWeight ? weights_of(row[i], of_gradients) : backward(row[i], of_gradients);
+    }
+    messages_.finish();
+    return has_last;
+  }
+
+ private:
+  struct Fetched {
+    PipelineBatch batch;
+    bool is_there = false;
+    int64_t passes = 0;  // of this rank's stages, done with it
+  };
+  // What all micro-batches have in common but for the number of their samples.
+  struct Form {
+    std::vector<int64_t> sizes;
+    at::TensorOptions options;
+    at::MemoryFormat memory = at::MemoryFormat::Contiguous;
+  };
+  static Form form_of(const at::Tensor& input) {
+    return {input.sizes().vec(), input.options().requires_grad(false), input.suggest_memory_format()};
+  }
+
+  struct Saved {
+    Tensors inputs, outputs;  // the output of the last stage is the loss, undefined where it is not scored
+    at::Tensor input;         // of a first stage: what came from the lead before, a leaf
+    at::Tensor next, fed;     // of a last stage: the next lead's input, and the leaf that this rank takes it as
+  };
+  using Place = std::pair<int64_t, int64_t>;  // stage of the chain, micro-batch
+
+  bool is_first(int64_t stage) const { return shape_.of_model(stage) == 0; }
+  bool is_last(int64_t stage) const { return shape_.of_model(stage) + 1 == shape_.stages(); }
+  bool has_gradient(int64_t stage) const { return stage >= shape_.first_with_gradient(); }
+  // Whether a backward pass goes on over the boundary before the stage.
+  bool sends_back(int64_t stage) const { return stage > shape_.first_with_gradient(); }
+
+  GradientPass gradient_pass(const std::vector<Pass>& row, size_t place) const {
+    const int64_t chunk = shape_.chunk_of(row[place].stage);
+    const auto adds_too = [this, chunk](const Pass& pass) {
+      return shape_.chunk_of(pass.stage) == chunk && pass.kind != PassKind::Forward;
+    };
+    return {.chunk = chunk,
+            .ends_chunk = std::none_of(row.begin() + static_cast<std::ptrdiff_t>(place) + 1, row.end(), adds_too),
+            .ends_step = false,
+            .weights_wait = row[place].kind == PassKind::BackwardInput};
+  }
+
+  // Behind the last stage of a lead: the next one's input, of which all leads have the same form.
+  Tensors buffers(int64_t boundary, int64_t micro) const {
+    const int64_t samples = step_.samples(micro);
+    if (!is_last(boundary)) {
+      return engine_.buffers(shape_.of_model(boundary), samples, step_.autocast.value_or(at::kFloat), form_.options.device());
+    }
+    std::vector<int64_t> sizes = form_.sizes;
+    sizes.front() = samples;
+    return {at::empty(sizes, form_.options)};
+  }
+
+  const PipelineBatch& fetch(int64_t micro) {
+    Fetched& fetched = batches_[static_cast<size_t>(micro)];
+    if (!std::exchange(fetched.is_there, true)) fetched.batch = step_.batch(micro);
+    return fetched.batch;
+  }
+
+  // What came over the boundary before the stage, as the beginning of a graph of our own.
+  Tensors receive(const Pass& pass) {
+    if (pass.stage == 0) return {};
+    Tensors leaves;
+    for (const at::Tensor& tensor : messages_.receive({pass.stage - 1, pass.micro, false})) {
+      const at::Tensor formed = is_first(pass.stage) ? tensor.contiguous(form_.memory) : tensor;
+      leaves.push_back(formed.detach().requires_grad_(sends_back(pass.stage)));
+    }
+    return leaves;
+  }
+
+  // Of this lead: the first and the last stage have its input.
+  PipelineBatch batch_of(const Pass& pass, Saved& saved) {
+    PipelineBatch batch = fetch(pass.micro);
+    const int64_t lead = shape_.lead_of(pass.stage);
+    saved.inputs = receive(pass);
+    if (lead == 1) return batch;
+    batch.context = step_.context(batch.context, lead);
+    batch.input = at::Tensor();
+    if (is_first(pass.stage)) batch.input = saved.input = std::exchange(saved.inputs, {}).at(0);
+    if (is_last(pass.stage)) batch.input = std::exchange(fed_[pass.micro], {});
+    if (batch.input.defined()) batch.input = at::alias(batch.input);  // autocast would keep the cast of a leaf
+    return batch;
+  }
+
+  void forward(const Pass& pass) {
+    Saved saved;
+    const PipelineBatch batch = batch_of(pass, saved);
+    {
+      const at::AutoGradMode with_graph(at::GradMode::is_enabled() && has_gradient(pass.stage));
+      const ops::AutocastGuard autocast(form_.options.device().type(), step_.autocast);
+      saved.outputs = engine_.pass_forward(shape_.of_model(pass.stage), saved.inputs, batch);
+      is_last(pass.stage) ? end_lead(pass, batch.input, saved) : messages_.send({pass.stage, pass.micro, false}, saved.outputs);
+    }
+    if (has_gradient(pass.stage)) saved_.emplace(Place(pass.stage, pass.micro), std::move(saved));
+    engine_.most_held_ = std::max(engine_.most_held_, static_cast<int64_t>(saved_.size() + waiting_.size()));
+    Fetched& fetched = batches_[static_cast<size_t>(pass.micro)];
+    if (++fetched.passes == shape_.leads * shape_.chunks) fetched.batch = {};
+  }
+
+  // The loss, and the input of the next lead, for the first stage and for this one.
+  void end_lead(const Pass& pass, const at::Tensor& input, Saved& saved) {
+    const int64_t lead = shape_.lead_of(pass.stage);
+    const at::Tensor output = std::move(saved.outputs.at(0));
+    saved.outputs = {step_.loss(pass.micro, lead, output)};
+    if (lead == shape_.leads) return;
+    saved.next = step_.next_input(pass.micro, lead, input, output);
+    messages_.send({pass.stage, pass.micro, false}, {saved.next});
+    saved.fed = saved.next.detach().requires_grad_(has_gradient(pass.stage));
+    fed_[pass.micro] = saved.fed;
+  }
+
+  void backward(const Pass& pass, const GradientPass& of_gradients) {
+    const auto place = saved_.find({pass.stage, pass.micro});
+    const Saved saved = std::move(place->second);
+    saved_.erase(place);
+    const at::Tensor root = root_of(pass, saved);
+    if (root.requires_grad()) step_.backward(root, of_gradients);  // else all of the stage is frozen, and all before it
+    if (pass.kind == PassKind::BackwardInput) {
+      waiting_.emplace(Place(pass.stage, pass.micro), std::exchange(engine_.options_.weights->now, {}));
+    }
+    if (!sends_back(pass.stage)) return;
+    Tensors gradients;
+    if (saved.input.defined()) gradients.push_back(gradient_of(saved.input));
+    for (const at::Tensor& input : saved.inputs) gradients.push_back(gradient_of(input));
+    messages_.send({pass.stage - 1, pass.micro, true}, gradients);
+  }
+
+  void weights_of(const Pass& pass, const GradientPass& of_gradients) {
+    const auto place = waiting_.find({pass.stage, pass.micro});
+    const auto compute = [&waiting = place->second] { waiting.compute(); };
+    step_.weights ? step_.weights(compute, of_gradients) : compute();
+    waiting_.erase(place);
+  }
+
+  // What a backward pass of this stage starts from.
+  at::Tensor root_of(const Pass& pass, const Saved& saved) {
+    if (pass.stage + 1 == shape_.chain()) return saved.outputs.at(0);
+    const Tensors gradients = messages_.receive({pass.stage, pass.micro, true});
+    if (!is_last(pass.stage)) return resume_backward(saved.outputs, gradients);
+    const at::Tensor& own = saved.fed.grad();
+    const at::Tensor of_next = own.defined() ? gradients.at(0) + own : gradients.at(0);
+    return saved.outputs.at(0) + resume_backward({saved.next}, {of_next});
+  }
+
+  PipelineEngine& engine_;
+  const PipelineStep& step_;
+  const Schedule& schedule_;
+  const PipelineShape& shape_;
+  Form form_;  // of the model's input
+  std::vector<Fetched> batches_;
+  StageMessages messages_;
+  std::map<int64_t, at::Tensor> fed_;         // by micro-batch: the input of its next lead, where the last stage is
+  std::map<Place, Saved> saved_;              // between forward and backward pass
+  std::map<Place, WeightGradients> waiting_;  // after half of a backward pass
+};
+
+const Schedule& PipelineEngine::schedule_of(const PipelineStep& step) {
+  const PipelineShape shape{.ranks = ranks_.size(),
+                            .micros = step.micros,
+                            .chunks = options_.chunks,
+                            .leads = step.leads,
+                            .only_last = step.only_last && step.leads > 1};
+  const auto known = schedules_.find({step.micros, step.leads});
+  if (known != schedules_.end()) return known->second;
+  return schedules_.emplace(std::pair(step.micros, step.leads), schedule_of_short_step(options_.schedule, shape)).first->second;
+}
+
+bool PipelineEngine::run(const PipelineStep& step) { return Step(*this, step, schedule_of(step)).run(); }
+
+}  // namespace welkin::parallel
