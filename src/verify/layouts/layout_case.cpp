@@ -42,7 +42,7 @@ LayoutCase case_of(const parallel::MeshSizes& sizes, const OptionLevels& levels)
   c.comm_dtype = std::array{GradientDtype::Same, GradientDtype::Bf16, GradientDtype::Fp16}[levels[7]];
   c.shard = static_cast<config::ShardStage>(levels[8]);
   c.weights = levels[9] == 1;
-  c.steps = levels[10] == 1 ? 2 : 1;
+  c.steps = levels[10] == 1 ? (sizes.pp > 1 && levels[7] == 2 ? 3 : 2) : 1;
   if (sizes.pp > 1) {
     c.depth = 4;
     c.num_micro *= 2;
@@ -67,13 +67,13 @@ LayoutCase canonical(LayoutCase c, parallel::AxisSet axes) {
   if (c.exchange_size() == 1) c.shard = config::ShardStage::None;
   if (c.shard == config::ShardStage::None) c.shard_replicas = 1;
   if (c.sizes.pp > 1) {
-    c.steps = 1;
     c.comm_dtype = GradientDtype::Same;  // by passes of whole models is judged what narrow types may do
     // A U-Net has no linear layers, whose gradients could wait.
     const bool lets_wait = c.schedule == PipelineSchedule::ZeroBubble && axes.contains(parallel::Axis::Cp);
     if (c.schedule == PipelineSchedule::ZeroBubble && !lets_wait) c.schedule = PipelineSchedule::GPipe;
     const int64_t micros = std::min(c.num_micro, c.batch / c.sizes.dp_replicate);
-    if (!parallel::problem_of(c.schedule, {c.sizes.pp, micros, c.chunks()}).what.empty()) c.schedule = PipelineSchedule::GPipe;
+    if (!parallel::problem_of(c.schedule, {c.sizes.pp, micros, c.chunks(), c.steps}).what.empty())
+      c.schedule = PipelineSchedule::GPipe;
   }
   // What is sent without an exchange, by which narrow types are judged, is not kept where gradients are shared out.
   const bool keeps = c.shard == config::ShardStage::None || c.shard == config::ShardStage::Optimizer;

@@ -6,6 +6,7 @@
 #include <ATen/ops/empty.h>
 
 #include <limits>
+#include <string_view>
 
 #include "core/text.h"
 #include "model/base/init.h"
@@ -49,6 +50,25 @@ at::Tensor problem_values(const std::string& name, at::IntArrayRef shape, double
   at::Tensor values = at::empty(shape, at::kFloat);
   model::fill_normal(values, kProblemSeed, name, deviation);
   return values.to(at::kDouble);
+}
+
+StepData problem_data(const LayoutCase& c, const model::ModelShape& shape, const StepPart& part, const data::Region& region,
+                      c10::Device device) {
+  const auto own = [&](const char* name, int64_t channels) {
+    at::Tensor whole = problem_values(cat(name, part.step), with_grid({c.batch, channels}, shape));
+    if (c.weights && name == std::string_view("target")) whole = with_holes(whole, part.step);
+    at::Tensor values = whole.narrow(0, part.first, part.count);
+    for (size_t a = 0; a < shape.grid.size(); ++a) {
+      values = values.narrow(2 + static_cast<int64_t>(a), region.begin[a], region.extent[a]);
+    }
+    return values.contiguous().to(device);
+  };
+  const int64_t known = shape.in_channels - shape.out_channels;
+  const auto numbers = at::TensorOptions(device).dtype(at::kLong);
+  return {.step = part.step,
+          .input = own("input", shape.in_channels + (c.steps - 1) * known).requires_grad_(),
+          .target = own("target", c.steps * shape.out_channels),
+          .samples = at::arange(part.first, part.first + part.count, numbers) + part.step * c.batch};
 }
 
 model::ModelPtr problem_model(const LayoutSubject& subject, const LayoutCase& c, c10::Device device) {

@@ -29,6 +29,17 @@ std::vector<int64_t> with_grid(std::vector<int64_t> sizes, const model::ModelSha
 // Normal values that follow from the name, float64.
 at::Tensor problem_values(const std::string& name, at::IntArrayRef shape, double deviation = 1.0);
 
+// Samples of a step, of all their steps of the model, and their places in the run. The input has a gradient.
+struct StepData {
+  int64_t step;
+  at::Tensor input, target, samples;
+};
+struct StepPart {
+  int64_t step = 0, first = 0, count = 0;  // samples of the step
+};
+StepData problem_data(const LayoutCase& c, const model::ModelShape& shape, const StepPart& part, const data::Region& region,
+                      c10::Device device);
+
 // In float64. Every parameter is random: zeros and ones would hide errors in biases and norms.
 model::ModelPtr problem_model(const LayoutSubject& subject, const LayoutCase& c, c10::Device device);
 

@@ -3,7 +3,6 @@
 
 #include <ATen/TensorOperators.h>
 #include <ATen/core/grad_mode.h>
-#include <ATen/ops/arange.h>
 #include <ATen/ops/cat.h>
 #include <ATen/ops/empty.h>
 #include <ATen/ops/full.h>
@@ -16,7 +15,6 @@
 #include <limits>
 #include <map>
 #include <optional>
-#include <string_view>
 #include <utility>
 
 #include "core/text.h"
@@ -133,7 +131,8 @@ class LayoutTraining {
     const auto tied = parallel::tied_stages(segments, options.stages, run_.table, groups_);
     pipeline_ = std::make_unique<parallel::PipelineEngine>(segments, stages(), options);
     const StepData data = data_of(0);
-    pipeline_->learn_shapes({data.input.detach().narrow(0, 0, 1), context_of(data, 0, 1)});
+    const at::Tensor input = data.input.detach().narrow(0, 0, 1).narrow(1, 0, shape_.in_channels);
+    pipeline_->learn_shapes({input, context_of(data, 0, 1)});
     pipeline_->keep_own(run_.table, tied);
   }
 
@@ -173,30 +172,10 @@ class LayoutTraining {
   const parallel::Group& dp() const { return groups_.along(parallel::kDp); }
 
   // This rank's samples of a step, what of them it reads.
-  struct StepData {
-    int64_t step;
-    at::Tensor input, target, samples;
-  };
-
   StepData data_of(int64_t step) const {
     const int64_t local = case_.batch / dp().size();
-    const int64_t first = dp().group_rank() * local;
-    const data::Region region = shard_.region().value_or(data::whole(problem_spec(shape_)));
-    const auto own = [&](const char* name, int64_t channels) {
-      at::Tensor whole = problem_values(cat(name, step), with_grid({case_.batch, channels}, shape_));
-      if (case_.weights && name == std::string_view("target")) whole = with_holes(whole, step);
-      at::Tensor part = whole.narrow(0, first, local);
-      for (size_t a = 0; a < shape_.grid.size(); ++a) {
-        part = part.narrow(2 + static_cast<int64_t>(a), region.begin[a], region.extent[a]);
-      }
-      return part.contiguous().to(device_);
-    };
-    return {
-        .step = step,
-        .input =
-            own("input", shape_.in_channels + (case_.steps - 1) * (shape_.in_channels - shape_.out_channels)).requires_grad_(),
-        .target = own("target", case_.steps * shape_.out_channels),
-        .samples = at::arange(first, first + local, at::TensorOptions(device_).dtype(at::kLong)) + step * case_.batch};
+    return problem_data(case_, shape_, {.step = step, .first = dp().group_rank() * local, .count = local},
+                        shard_.region().value_or(data::whole(problem_spec(shape_))), device_);
   }
 
   int64_t num_micro() const { return std::min(case_.num_micro, case_.batch / dp().size()); }
@@ -251,16 +230,25 @@ class LayoutTraining {
     const int64_t local = data.input.size(0);
     const auto begin = [&](int64_t micro) { return micro * local / num_micro(); };
     const auto count = [&](int64_t micro) { return begin(micro + 1) - begin(micro); };
-    parallel::PipelineStep step{.micros = num_micro(), .samples = count};
+    const auto own = [&](const at::Tensor& whole, int64_t micro) { return whole.narrow(0, begin(micro), count(micro)); };
+    parallel::PipelineStep step{.micros = num_micro(), .leads = case_.steps, .samples = count};
     step.batch = [&](int64_t micro) -> parallel::PipelineBatch {
-      return {data.input.narrow(0, begin(micro), count(micro)), context_of(data, begin(micro), count(micro))};
+      const model::ForwardContext context = context_of(data, begin(micro), count(micro));
+      const at::Tensor input = own(data.input, micro);
+      return {rollout_ ? rollout_->start(input, own(data.target, micro), context) : input, context};
     };
-    step.loss = [&](int64_t micro, const at::Tensor& output) {
-      const at::Tensor part = loss_of(data, output, begin(micro));
+    step.loss = [&](int64_t micro, int64_t lead, const at::Tensor& output) {
+      const at::Tensor target = own(data.target, micro).narrow(1, (lead - 1) * shape_.out_channels, shape_.out_channels);
+      const at::Tensor part = shard_.losses(*loss_, output, target).sum() / static_cast<double>(case_.batch * case_.steps);
       loss += part.detach();
-      outputs.push_back(output.detach());
+      if (lead == 1) outputs[static_cast<size_t>(micro)] = output.detach();
       return part * loss_factor();
     };
+    step.next_input = [&](int64_t micro, int64_t lead, const at::Tensor& input, const at::Tensor& output) {
+      return rollout_->next(input, output, own(data.input, micro), own(data.target, micro), lead);
+    };
+    step.context = train::TrainingRollout::context_of;
+    if (pipeline_->has_output()) outputs.resize(static_cast<size_t>(num_micro()));
     step.backward = [&](const at::Tensor& root, const parallel::GradientPass& pass) {
       reducer_ ? reducer_->backward_chunk(root, pass) : root.backward();
     };

@@ -55,6 +55,7 @@ const parallel::RankTest kTiedOnTwo("tied_layouts_on_two", [](parallel::Connecti
   }
   for (const PipelineSchedule schedule : kTiedSchedules) {
     cases.push_back({.sizes = {.pp = 2}, .num_micro = 4, .schedule = schedule, .depth = 4});
+    cases.push_back({.sizes = {.pp = 2}, .num_micro = 4, .schedule = schedule, .depth = 4, .steps = 3});
   }
   expect_one_process(connection, cases);
 });
@@ -68,6 +69,8 @@ const parallel::RankTest kTiedOnFour("tied_layouts_on_four", [](parallel::Connec
       c.shard = stage;
       cases.push_back(c);
     }
+    c.steps = 2;
+    cases.push_back(c);
     verify::LayoutCase tensors{.sizes = {.tp = 2, .pp = 2}, .num_micro = 4, .schedule = schedule, .depth = 4};
     cases.push_back(tensors);
     tensors.options.sequence_parallel = true;

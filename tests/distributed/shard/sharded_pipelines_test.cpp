@@ -96,6 +96,25 @@ const parallel::RankTest kSharedBesides("sharded_pipeline_beside_tensors", [](pa
   expect_plain_steps(connection, config);
 });
 
+// Several steps of the model add to the gradients of a chunk, which are reduced after each pass or once.
+const parallel::RankTest kSharedRollouts("sharded_pipeline_rollouts", [](parallel::Connection& connection) {
+  const ScratchFolder root;
+  config::RunConfig config = shared_config(root);
+  config.optimizer.optimizer = "SGD";
+  config.optimizer.clip_norm = 0.5;
+  config.loss.multistep = 3;
+  for (const PipelineSchedule schedule : kSchedules) {
+    config.parallel.pipeline_schedule = schedule;
+    expect_plain_steps(connection, config);
+  }
+  config.parallel.pipeline_schedule = PipelineSchedule::OneForwardOneBackward;
+  config.parallel.reshard_after_forward = false;
+  config.loss.multistep_recompute = true;
+  expect_plain_steps(connection, config);
+  config.loss.multistep_gradient = config::MultistepGradient::Last;
+  expect_plain_steps(connection, config);
+});
+
 struct RowBytes {
   int64_t held = 0;     // of weights
   int64_t all = 0;      // of messages in which all rows travel once
@@ -209,6 +228,7 @@ TEST(ShardedPipelines, HaveThePlainSteps) { parallel::run_on_ranks("sharded_pipe
 TEST(ShardedPipelines, HaveThePlainStepsBesideTensorParallelism) {
   parallel::run_on_ranks("sharded_pipeline_beside_tensors", 8, 180);
 }
+TEST(ShardedPipelines, HaveThePlainStepsOfRollouts) { parallel::run_on_ranks("sharded_pipeline_rollouts", 4, 240); }
 TEST(ShardedPipelines, SendTheBytesOfTheFormulas) { parallel::run_on_ranks("sharded_pipeline_bytes", 4, 120); }
 TEST(ShardedPipelines, SaveWhatAnyLayoutReads) { parallel::run_on_ranks("sharded_pipeline_checkpoint", 4, 120); }
 
