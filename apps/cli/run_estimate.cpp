@@ -18,6 +18,7 @@
 #include "parallel/pipeline/tied_stages.h"
 #include "parallel/shard/param_table.h"
 #include "parallel/tokens/context_choice.h"
+#include "plan/model_steps.h"
 #include "train/learn/registries.h"
 #include "train/step/freeze.h"
 #include "train/step/layout.h"
@@ -96,7 +97,9 @@ void add_pipeline(const train::Registries& registries, const config::RunConfig& 
   const double all_trained = all_parameters - static_cast<double>(facts.frozen_parameters);
   const parallel::PipelineShape pipeline{.ranks = config.parallel.pipeline_parallel,
                                          .micros = config::batch_plan(config, mesh.size(parallel::kDp)).micros(),
-                                         .chunks = config.parallel.chunks()};
+                                         .chunks = config.parallel.chunks(),
+                                         .leads = plan::model_steps(config),
+                                         .only_last = plan::stage_passes(config).backward < plan::stage_passes(config).forward};
   parallel::PassCosts pass;
   facts.stages.assign(static_cast<size_t>(pipeline.ranks), {.parameters = 0, .trained = 0, .flops = 0});
   for (size_t s = 0; s < ranges.size(); ++s) {
@@ -114,7 +117,11 @@ void add_pipeline(const train::Registries& registries, const config::RunConfig& 
   }
   const parallel::ScheduleTiming timing =
       parallel::time_schedule(parallel::make_schedule(config.parallel.pipeline_schedule, pipeline), pass);
-  for (size_t rank = 0; rank < timing.held.size(); ++rank) facts.stages[rank].held = timing.held[rank];
+  const bool runs_again = pipeline.leads > 1 && config.loss.multistep_recompute;
+  for (size_t rank = 0; rank < timing.held.size(); ++rank) {
+    facts.stages[rank].held = runs_again ? 1 : timing.held[rank];
+    if (runs_again) facts.stages[rank].inputs_held = timing.held[rank];
+  }
   facts.idle = timing.bubble;
 }
 

@@ -29,6 +29,12 @@ int64_t ensemble_members(const config::RunConfig& config) {
   return config::has_effect(config::key_at("loss.ensemble_members"), config) ? config.loss.ensemble_members : 1;
 }
 
+StagePasses stage_passes(const config::RunConfig& config) {
+  if (config.parallel.pipeline_parallel == 1) return {};
+  const auto steps = static_cast<double>(model_steps(config));
+  return {.forward = steps, .backward = only_last(config) ? 1 : steps};
+}
+
 RunFacts of_all_steps(const config::RunConfig& config, RunFacts facts) {
   const int64_t steps = model_steps(config);
   const auto passes = static_cast<double>(steps), members = static_cast<double>(ensemble_members(config));
@@ -40,8 +46,10 @@ RunFacts of_all_steps(const config::RunConfig& config, RunFacts facts) {
   model::MemoryCost& memory = *facts.memory;
   const double kept_passes = members * with_graph;
   memory.recompute_flops *= kept_passes;
-  if (steps > 1 && config.loss.multistep_recompute) {
-    memory.recompute_flops += kept_passes * forward;
+  const bool runs_again = steps > 1 && config.loss.multistep_recompute;
+  if (runs_again) memory.recompute_flops += kept_passes * forward;
+  if (config.parallel.pipeline_parallel > 1) return facts;
+  if (runs_again) {
     memory.kept.ends += kept_passes * static_cast<double>(facts.input_values);
   } else {
     memory.kept = kept_passes * memory.kept;

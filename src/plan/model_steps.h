@@ -16,8 +16,16 @@ int64_t model_steps(const config::RunConfig& config);
 // That a step makes of a sample; 1 for boxes.
 int64_t ensemble_members(const config::RunConfig& config);
 
+// Steps of the model whose passes through a stage are apart: those of a pipeline, all and those with a gradient. 1 elsewhere,
+// where one pass goes through all.
+struct StagePasses {
+  double forward = 1, backward = 1;
+};
+StagePasses stage_passes(const config::RunConfig& config);
+
 // The facts of a sample of so many steps and members: FLOPs of all, activations of those that have a gradient, or of one where
-// they run again and all their inputs. All members are kept until the backward pass.
+// they run again and all their inputs. All members are kept until the backward pass. Of a pipeline activations stay those of one
+// step, of which its schedule says how many a rank holds.
 RunFacts of_all_steps(const config::RunConfig& config, RunFacts facts);
 
 // FLOPs of the run over those of a run that is nothing but its part with most steps; 1 where the keys do not tell.

@@ -81,14 +81,16 @@ Sharing sharing_of(const config::RunConfig& config, double replicas) {
   const double number = std::strtod(parallel.shard_group.c_str(), nullptr);  // none: all, or a node, of which nothing is known
   sharing.ranks = number >= 1 ? number : replicas;
   sharing.ranks *= ranks_of_sample(parallel);
-  const auto passes = static_cast<double>(config::batch_plan(config).micros());
+  const auto micros = static_cast<double>(config::batch_plan(config).micros());
+  const StagePasses of_micro = stage_passes(config);
+  const double passes = micros * of_micro.backward;
   sharing.optimizer = 1 / sharing.ranks;
   if (parallel.shard == config::ShardStage::Optimizer) return sharing;
   sharing.gradients = 1 / sharing.ranks;
   sharing.reduces = passes;
   if (parallel.shard == config::ShardStage::Gradients) return sharing;
   sharing.weights = 1 / sharing.ranks;
-  sharing.gathers = parallel.reshard_after_forward ? 2 * passes : 1;
+  sharing.gathers = parallel.reshard_after_forward ? micros * of_micro.forward + passes : 1;
   if (parallel.reshard_after_forward) sharing.kept_gathers = passes;
   return sharing;
 }
@@ -137,7 +139,8 @@ GatheredTogether gathered_together(const model::ModelCost& cost) {
 BackwardPeak worst_moment(const config::RunConfig& config, const RunFacts& facts, const Sharing& sharing, double gradients,
                           double activations, double held) {
   constexpr double kBytesPerMb = 1 << 20;
-  const bool has_passes_before = config::batch_plan(config).micros() > 1, reduces_each = sharing.gradients < 1;
+  const bool has_passes_before = config::batch_plan(config).micros() > 1 || stage_passes(config).backward > 1;
+  const bool reduces_each = sharing.gradients < 1;
   BackwardPass pass{.layers = {},
                     .ranks = sharing.ranks,
                     .bucket_bytes = static_cast<double>(config.parallel.bucket_cap_mb) * kBytesPerMb,
@@ -182,6 +185,9 @@ std::vector<MemoryPart> memory_parts(const config::RunConfig& config, const RunF
   const double of_pass = static_cast<double>(estimate.forward_batch) * activation_bytes(config, most) * stage.flops;
   BackwardPeak moment{.gradients = kWideBytes * trained, .activations = of_pass * stage.held};
   if (is_shared) moment = worst_moment(config, facts, sharing, kWideBytes * trained, of_pass, stage.held);
+  // What comes over a boundary is taken for as large as the input of the model.
+  moment.activations += static_cast<double>(estimate.forward_batch * facts.input_values) * stage.inputs_held *
+                        narrow_bytes(config) / static_cast<double>(config.parallel.spatial.size());
   std::vector<MemoryPart> parts{
       {"weights", kWideBytes * parameters * sharing.weights},
       {"gradients", moment.gradients},
@@ -210,7 +216,8 @@ std::vector<MemoryPart> memory_parts(const config::RunConfig& config, const RunF
     parts.push_back({"weights as they are updated", kWideBytes * trained / sharing.ranks});
   // Gradients of one pass go into the buckets as they come.
   const config::BatchPlan batch = config::batch_plan(config);
-  const bool adds_up_outside = batch.local > batch.micro && !config.parallel.disable_broadcast_buffers;
+  const bool has_passes = batch.local > batch.micro || stage_passes(config).backward > 1;
+  const bool adds_up_outside = has_passes && !config.parallel.disable_broadcast_buffers;
   const bool is_exchanged = replicas * ranks_of_sample(config.parallel) > 1 && !config.parallel.noddp;
   if (is_exchanged && !is_shared && adds_up_outside) {
     parts.push_back({"buckets of gradients", kWideBytes * trained});

@@ -17,7 +17,8 @@ namespace welkin::plan {
 // What one rank of a pipeline has of the whole model.
 struct StageFacts {
   double parameters = 1, trained = 1, flops = 1;  // shares
-  double held = 1;                                // micro-batches whose activations it holds at once
+  double held = 1;                                // micro-batches, each of one step of the model, whose activations it holds
+  double inputs_held = 0;                         // and those of which it holds what a pass began with, and runs it again
 };
 
 struct RunFacts {

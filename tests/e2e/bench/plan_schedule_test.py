@@ -28,6 +28,25 @@ class PlanSchedule(unittest.TestCase):
             text = self.run_plan("--pipeline_schedule", schedule)
             self.assertIn(f"idle {idle} % of the time (formula: {idle} %)", text)
 
+    def test_steps_of_the_model_follow_each_other(self):
+        text = self.run_plan("--pipeline_parallel", "2", "--micro_batches", "2", "--multistep", "2")
+        self.assertIn("1f1b: 2 ranks, 2 micro-batches, 2 steps of the model\n", text)
+        self.assertIn("idle 20.0 % of the time (formula: 20.0 %); activations of 4 3 steps of micro-batches held at once\n", text)
+        text = self.run_plan("--multistep", "3", "--multistep_gradient", "last")
+        self.assertIn("1f1b: 4 ranks, 8 micro-batches, 3 steps of the model, a gradient of the last\n", text)
+        self.assertIn("activations of 4 3 2 1 steps of micro-batches held at once", text)
+
+    def test_an_estimate_counts_the_steps_that_a_rank_holds(self):
+        def estimated(*flags):
+            command = [BINARY, "plan", "estimate", "--yaml_config", os.environ["WELKIN_SOURCE_DIR"] + "/config/ViT.yaml", "--config", "base"]
+            done = subprocess.run([*command, "--devices", "2", "--json", "-", "--pipeline_parallel", "2", "--micro_batch_size", "1", *flags],
+                                  capture_output=True, text=True, check=True)
+            return next(figures for title, figures in json.loads(done.stdout).items() if title.startswith("memory of a rank"))["activations"]["value"]
+
+        one, two = estimated(), estimated("--multistep", "2")
+        self.assertEqual(round(2 * two / one), 5)  # 2 micro-batches at once; with two steps (n - 1) P + 2 (P - 1) + 1
+        self.assertLess(estimated("--multistep", "2", "--multistep_recompute"), one)
+
     def test_the_picture_is_svg(self):
         with tempfile.TemporaryDirectory() as folder:
             path = pathlib.Path(folder) / "schedule.svg"

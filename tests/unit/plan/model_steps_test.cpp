@@ -4,6 +4,8 @@
 
 #include <gtest/gtest.h>
 
+#include <utility>
+
 #include "config/schema/batch_plan.h"
 #include "plan/run_estimate.h"
 #include "small_run.h"
@@ -30,6 +32,30 @@ TEST(ModelSteps, StepsOfTheModelTakeTheirWorkAndMemory) {
   const RunEstimate last = estimate_run(config, facts);
   EXPECT_EQ(last.step_flops, one.step_flops + 2 * 8 * facts.cost.forward_flops);
   EXPECT_EQ(part(last, "activations"), part(one, "activations"));
+}
+
+// A rank holds so many passes, each of one step; where they run again, what each began with, and one pass at work.
+TEST(ModelSteps, OfAPipelineTheScheduleSaysWhatIsHeld) {
+  RunFacts facts = field_facts();
+  config::RunConfig config = field_config();
+  config.parallel.pipeline_parallel = 2;
+  facts.world_size = 2;
+  facts.stages.assign(2, {.parameters = 0.5, .trained = 0.5, .flops = 0.5});
+  const RunEstimate one = estimate_run(config, facts);
+  config.loss.multistep = 3;
+  EXPECT_EQ(stage_passes(config).backward, 3);
+  facts.stages[0].held = 5, facts.stages[1].held = 3;
+  const RunEstimate three = estimate_run(config, facts);
+  EXPECT_EQ(three.step_flops, 3 * one.step_flops);
+  EXPECT_EQ(part(three, "activations"), 5 * part(one, "activations"));
+  config.loss.multistep_recompute = true;
+  for (StageFacts& stage : facts.stages) stage.inputs_held = std::exchange(stage.held, 1);
+  const RunEstimate again = estimate_run(config, facts);
+  const auto samples = static_cast<double>(again.forward_batch);
+  EXPECT_EQ(part(again, "activations"), part(one, "activations") + 4 * samples * 5 * 30);
+  config.loss.multistep_gradient = config::MultistepGradient::Last;
+  EXPECT_EQ(stage_passes(config).forward, 3);
+  EXPECT_EQ(stage_passes(config).backward, 1);
 }
 
 TEST(ModelSteps, MembersOfAnEnsembleAreAllKept) {
