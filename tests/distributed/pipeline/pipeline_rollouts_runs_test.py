@@ -4,16 +4,17 @@
 the scores of one process, also where the number of steps grows, in a run that is cut off, and in other layouts."""
 import json
 import pathlib
+import shutil
 import subprocess
 import sys
 import unittest
 
 sys.path[:0] = [str(pathlib.Path(__file__).resolve().parents[i]) for i in (1, 2)]
-from ranks_case import BINARY, LOGGED, USAGE, VIT, RanksCase, clean_environment, log_text, run_folder  # noqa: E402
+from ranks_case import BINARY, LOGGED, USAGE, VIT, RanksCase, checkpoints, clean_environment, log_text, run_folder  # noqa: E402
 
-# 20 channels and two of the sun and of the calendar; z, t and q at the surface stay as the files have them.
+# 20 channels of the files, of which one is known in advance as the sun is, and the other 19 are predicted.
 WEATHER = """
-run: {model: vit, embed_dim: 16, depth: 4, num_heads: 2, patch_size: 4, img_size: [16, 32], n_in_channels: 21, n_out_channels: 19, dropout: 0.1, residual: true,
+run: {model: vit, embed_dim: 16, depth: 4, num_heads: 2, patch_size: 4, img_size: [16, 32], n_in_channels: 20, n_out_channels: 19, dropout: 0.1, residual: true,
   train_data_path: /data/train, valid_data_path: /data/valid, inf_data_path: /data/test, global_means_path: /data/stats/global_means.npy,
   global_stds_path: /data/stats/global_stds.npy, forcing: [solar], roles: [tcwv=forcing], loss: mse, latitude_weights: true, optimizer: SGD, lr_schedule: constant,
   global_batch_size: 8, limit_nsamples: 26, num_iters: 6, lr: 1E-2, clip_norm: 0.05, expdir: /logs}
@@ -65,8 +66,14 @@ class PipelineRollouts(RanksCase):
         flags = ("--set", "folder_rule=mp", "--set", "ema_decay=0.5")
         self.train(0, "one", *flags)
         cut = self.folder / "cut"
-        for until, ranks, layout in ((3, 2, TWO), (5, 2, (*TWO, "--pipeline_schedule", "gpipe")), (6, 4, (*TWO, "--shard", "full"))):
-            self.train(ranks, "cut", *flags, "--num_iters", until, "--resume", *layout)
+        flags = (*flags, "--checkpoint_interval", "1", "--keep_checkpoints", "9", "--resume")
+        for begins_at, ranks, layout in ((0, 2, TWO), (3, 2, (*TWO, "--pipeline_schedule", "gpipe")), (5, 4, (*TWO, "--shard", "full"))):
+            for step in checkpoints(cut) if begins_at else ():
+                if step > begins_at:  # as if the run had been cut off there
+                    shutil.rmtree(run_folder(cut) / "checkpoints" / f"step_{step}")
+            said = self.train(ranks, "cut", *flags, *layout)
+            if begins_at:
+                self.assertIn(f"From step {begins_at + 1} on a sample is trained for {2 if begins_at == 3 else 3} steps of the model", said)
         self.assert_close_weights(self.folder / "one", cut)
         run = run_folder(cut)
         for more in ((), ("--rollout_steps", "2")):
