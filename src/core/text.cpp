@@ -2,30 +2,52 @@
 #include "core/text.h"
 
 #include <algorithm>
-#include <cctype>
-#include <numeric>
+#include <array>
+#include <cstdint>
 #include <utility>
 
 namespace welkin {
 namespace {
 
-char lower(char c) { return static_cast<char>(std::tolower(static_cast<unsigned char>(c))); }
+char lower(char c) { return c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c; }
 
-// Insertions, deletions, substitutions and swaps of two neighbours, each one edit: the last is the commonest typing error.
-size_t edit_distance(std::string_view a, std::string_view b) {
-  std::vector<size_t> before_last, last, row(b.size() + 1);
-  std::iota(row.begin(), row.end(), size_t{0});
-  for (size_t i = 1; i <= a.size(); ++i) {
-    before_last = std::exchange(last, row);
-    row[0] = i;
-    for (size_t j = 1; j <= b.size(); ++j) {
-      const auto same = [&](size_t at_a, size_t at_b) { return lower(a[at_a - 1]) == lower(b[at_b - 1]); };
-      row[j] = std::min({last[j] + 1, row[j - 1] + 1, last[j - 1] + (same(i, j) ? 0 : 1)});
-      if (i > 1 && j > 1 && same(i, j - 1) && same(i - 1, j)) row[j] = std::min(row[j], before_last[j - 2] + 1);
-    }
+// Distances from one word of at most 64 letters, a column of the table in one number: Hyyro, "A bit-vector algorithm for
+// computing Levenshtein and Damerau edit distances", 2003.
+class EditDistance {
+ public:
+  explicit EditDistance(std::string_view word) : length_(word.size()) {
+    for (size_t i = 0; i < word.size(); ++i) places_[index_of(word[i])] |= uint64_t{1} << i;
   }
-  return row[b.size()];
-}
+
+  // Insertions, deletions, substitutions and swaps of two neighbours, each one edit: the last is the commonest typing error. What
+  // is farther than `most` is anything above it.
+  size_t to(std::string_view candidate, size_t most) const {
+    const size_t longer = std::max(length_, candidate.size()), shorter = std::min(length_, candidate.size());
+    if (longer - shorter > most || shorter == 0) return longer;
+    const uint64_t last = uint64_t{1} << (length_ - 1);
+    uint64_t up = ~uint64_t{0}, down = 0, diagonal = 0, before = 0;  // where the next row has one more, one less, the same
+    size_t edits = length_;
+    for (size_t left = candidate.size(); left > 0; --left) {
+      if (edits > most + left) return edits;
+      const uint64_t here = places_[index_of(candidate[candidate.size() - left])];
+      const uint64_t swapped = ((~diagonal & here) << 1) & before;
+      diagonal = (((here & up) + up) ^ up) | here | down | swapped;
+      uint64_t right_up = down | ~(diagonal | up), right_down = diagonal & up;
+      edits += (right_up & last) != 0 ? 1 : 0;
+      edits -= (right_down & last) != 0 ? 1 : 0;
+      right_up = right_up << 1 | 1, right_down <<= 1;
+      up = right_down | ~(diagonal | right_up), down = right_up & diagonal;
+      before = here;
+    }
+    return edits;
+  }
+
+ private:
+  static size_t index_of(char c) { return static_cast<unsigned char>(lower(c)); }
+
+  size_t length_ = 0;
+  std::array<uint64_t, 256> places_{};  // of each letter in the word
+};
 
 }  // namespace
 
@@ -33,9 +55,10 @@ std::vector<std::string> nearest(std::string_view word, const std::vector<std::s
   constexpr size_t kLongestWord = 64;  // a hostile key of a megabyte is nobody's typing error
   if (word.size() > kLongestWord) return {};
   std::vector<std::pair<size_t, std::string>> scored;
+  const EditDistance distance(word);
   for (const auto& candidate : candidates) {
-    const size_t distance = edit_distance(word, candidate);
-    if (distance * 3 <= std::max(word.size(), candidate.size())) scored.emplace_back(distance, candidate);
+    const size_t most = std::max(word.size(), candidate.size()) / 3;
+    if (const size_t edits = distance.to(candidate, most); edits <= most) scored.emplace_back(edits, candidate);
   }
   std::stable_sort(scored.begin(), scored.end(), [](const auto& a, const auto& b) { return a.first < b.first; });
   std::vector<std::string> names;

@@ -16,6 +16,15 @@ std::string shown(const YamlNode& node) {
   return node.text.size() > kMost ? cat(node.text.substr(0, kMost), "...") : node.text;
 }
 
+std::vector<std::string> ds_names() {
+  std::set<std::string> names;  // sections, too
+  for (const DsKey& key : ds_keys()) {
+    names.emplace(key.name);
+    names.emplace(key.name.substr(0, key.name.find('.')));
+  }
+  return {names.begin(), names.end()};
+}
+
 }  // namespace
 
 const YamlNode* DsReader::find(std::string_view name) const {
@@ -110,13 +119,8 @@ bool DsReader::is_off(const DsKey& key, const YamlNode& node) const {
 }
 
 void DsReader::unknown(const std::string& name) {
-  std::set<std::string> names;  // sections, too
-  for (const DsKey& key : ds_keys()) {
-    if (problems_.full()) break;
-    names.emplace(key.name);
-    names.emplace(key.name.substr(0, key.name.find('.')));
-  }
-  const auto near = nearest(name, {names.begin(), names.end()});
+  static const std::vector<std::string> names = ds_names();
+  const auto near = problems_.full() ? std::vector<std::string>{} : nearest(name, names);
   problem(name, "is unknown",
           near.empty() ? "All keys stand in docs/reference/ds_config.md" : cat("Nearest: ", join(near, ", ")));
 }

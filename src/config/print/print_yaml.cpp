@@ -15,9 +15,9 @@ namespace {
 
 // Keys that would change nothing are left out. So is local_batch_size, which follows from global_batch_size and the number of
 // processes of a run.
-bool is_written(const RunConfig& config, const Key& key) {
+bool is_written(const RunConfig& config, const RunConfig& defaults, const Key& key) {
   if (key.path == "loop.local_batch_size") return false;
-  return has_effect(key, config) || value_text(config, key) != value_text(RunConfig{}, key);
+  return has_effect(key, config) || value_text(config, key) != value_text(defaults, key);
 }
 
 // The lines of one path: headings for the components that it opens after `open`, then the value.
@@ -40,8 +40,9 @@ std::string yaml(const RunConfig& config) {
                          quote_if_needed(config.config), "\n");
   text += cat(quote_if_needed(config.config), ":\n");
   std::vector<std::string_view> open;
+  const RunConfig defaults;
   for (const Key& key : schema()) {
-    if (is_written(config, key)) write_key(text, open, key.path, value_text(config, key));
+    if (is_written(config, defaults, key)) write_key(text, open, key.path, value_text(config, key));
   }
   if (config.options.empty()) return text;
   text += "  options:\n";

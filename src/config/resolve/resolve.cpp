@@ -49,11 +49,9 @@ void check_draft(Draft& draft, const Request& request) {
   note_inert_keys(draft);
 }
 
-Resolved resolve_document(const std::optional<YamlDocument>& document, const Request& request) {
+Draft checked_draft(const std::optional<YamlDocument>& document, const Request& request) {
   Draft draft;
-  std::vector<std::string> presets;
   if (document) {
-    presets = preset_names(*document);
     draft.config.config = request.preset.value_or("base");
     apply_file(draft, *document, request.preset);
     if (draft.has("data.data_root")) draft.file_data_root = draft.config.data.data_root;
@@ -66,11 +64,16 @@ Resolved resolve_document(const std::optional<YamlDocument>& document, const Req
   resolve_tutorial(draft, request.tutorial);
   check_draft(draft, request);
   draft.problems.throw_if_any();
-  return {.config = draft.config,
+  return draft;
+}
+
+Resolved resolve_document(const std::optional<YamlDocument>& document, const Request& request) {
+  Draft draft = checked_draft(document, request);
+  return {.config = std::move(draft.config),
           .origins = all_origins(draft),
-          .notes = draft.notes,
-          .file_order = draft.names,
-          .presets = std::move(presets)};
+          .notes = std::move(draft.notes),
+          .file_order = std::move(draft.names),
+          .presets = document ? preset_names(*document) : std::vector<std::string>{}};
 }
 
 [[noreturn]] void nothing_given() {
@@ -137,12 +140,12 @@ Resolved resolve(const CommandLine& command_line, int64_t world_size, const Know
 
 RunConfig from_yaml(std::string_view text, const std::string& name, int64_t world_size) {
   const YamlDocument document = parse_yaml(text, name);
-  return resolve_document(document, {.tutorial = Tutorial::None,
-                                     .preset = only_preset(document),
-                                     .ds_config = {},
-                                     .settings = {},
-                                     .world_size = world_size,
-                                     .known = {}})
+  return checked_draft(document, {.tutorial = Tutorial::None,
+                                  .preset = only_preset(document),
+                                  .ds_config = {},
+                                  .settings = {},
+                                  .world_size = world_size,
+                                  .known = {}})
       .config;
 }
 

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <map>
+#include <set>
 
 #include "config/schema/builtin_models.h"
 #include "core/error.h"
@@ -42,8 +43,31 @@ std::map<std::string_view, const Key*> keys_by_name() {
   return index;
 }
 
-bool goes_on_after(std::string_view name, std::string_view prefix) {
-  return name.size() > prefix.size() + 1 && name.starts_with(prefix) && name[prefix.size()] == '.';
+std::map<std::string_view, const Key*> keys_by_path() {
+  std::map<std::string_view, const Key*> index;
+  for (const Key& key : schema()) index.emplace(key.path, &key);
+  return index;
+}
+
+// Of "a.b.c": a, a.b.
+std::set<std::string_view> key_prefixes() {
+  std::set<std::string_view> prefixes;
+  for (const Key& key : schema()) {
+    for (const std::string_view name : {key.flat, key.path}) {
+      for (size_t dot = 0; (dot = name.find('.', dot)) != std::string_view::npos; ++dot) prefixes.insert(name.substr(0, dot));
+    }
+  }
+  return prefixes;
+}
+
+std::vector<std::string> names_of_all_keys() {
+  std::vector<std::string> names;
+  for (const Key& key : schema()) {
+    names.emplace_back(key.flat);
+    for (const std::string_view alias : split(key.aliases, '|')) names.emplace_back(alias);
+    if (key.path != key.flat) names.emplace_back(key.path);
+  }
+  return names;
 }
 
 }  // namespace
@@ -86,9 +110,10 @@ const Key* find_key(std::string_view name) {
 }
 
 const Key& key_at(std::string_view path) {
-  const auto found = std::find_if(schema().begin(), schema().end(), [path](const Key& key) { return key.path == path; });
-  WELKIN_CHECK(found != schema().end(), cat("no key of the schema has this path: ", path));
-  return *found;
+  static const std::map<std::string_view, const Key*> index = keys_by_path();
+  const auto found = index.find(path);
+  WELKIN_CHECK(found != index.end(), cat("no key of the schema has this path: ", path));
+  return *found->second;
 }
 
 std::string_view enum_names(const Field& field) {
@@ -96,17 +121,12 @@ std::string_view enum_names(const Field& field) {
 }
 
 bool is_key_prefix(std::string_view prefix) {
-  return std::any_of(schema().begin(), schema().end(),
-                     [prefix](const Key& key) { return goes_on_after(key.flat, prefix) || goes_on_after(key.path, prefix); });
+  static const std::set<std::string_view> prefixes = key_prefixes();
+  return prefixes.contains(prefix);
 }
 
-std::vector<std::string> all_key_names() {
-  std::vector<std::string> names;
-  for (const Key& key : schema()) {
-    names.emplace_back(key.flat);
-    for (const std::string_view alias : split(key.aliases, '|')) names.emplace_back(alias);
-    if (key.path != key.flat) names.emplace_back(key.path);
-  }
+const std::vector<std::string>& all_key_names() {
+  static const std::vector<std::string> names = names_of_all_keys();
   return names;
 }
 

@@ -102,7 +102,7 @@ const Key& key_at(std::string_view path);
 // Whether some name goes on after `prefix` and a dot: lr_schedule, model, model.weight_init.
 bool is_key_prefix(std::string_view prefix);
 // Flat names, aliases and paths, for nearest names.
-std::vector<std::string> all_key_names();
+const std::vector<std::string>& all_key_names();
 
 std::vector<std::string_view> split(std::string_view text, char separator);  // no parts for an empty text
 

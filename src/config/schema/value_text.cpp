@@ -98,8 +98,12 @@ struct TypeName {
 
 template <typename Visitor>
 std::string visit_value(const RunConfig& config, const Key& key, Visitor visitor) {
-  RunConfig copy = config;  // an accessor hands out a mutable reference
-  return std::visit([&](auto accessor) { return visitor(std::as_const(accessor(copy))); }, key.field);
+  auto& readable = const_cast<RunConfig&>(config);  // accessors hand out mutable references: it is only read, and is large
+  return std::visit([&](auto accessor) { return visitor(std::as_const(accessor(readable))); }, key.field);
+}
+
+std::string type_of(const Key& key) {
+  return std::visit([]<typename T>(Accessor<T>) { return TypeName{}(T()); }, key.field);
 }
 
 }  // namespace
@@ -112,12 +116,10 @@ std::string python_text(const RunConfig& config, const Key& key, bool nested) {
 
 std::string type_name(const Key& key) {
   if (!key.choices.empty()) return join(split(key.choices, '|'), " | ");
-  return visit_value(RunConfig{}, key, TypeName{});
+  return type_of(key);
 }
 
-bool is_text(const Key& key) {
-  return !std::holds_alternative<Accessor<bool>>(key.field) && visit_value(RunConfig{}, key, TypeName{}).starts_with("string");
-}
+bool is_text(const Key& key) { return !std::holds_alternative<Accessor<bool>>(key.field) && type_of(key).starts_with("string"); }
 
 bool is_text_list(const Key& key) { return std::holds_alternative<Accessor<std::vector<std::string>>>(key.field); }
 
