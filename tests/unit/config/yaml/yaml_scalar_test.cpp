@@ -70,5 +70,15 @@ TEST(YamlScalar, QuotesWhatWouldNotReadBackAsTheSameString) {
   EXPECT_EQ(quote_if_needed("a\nb"), "\"a\\x0ab\"");
 }
 
+// YAML folds further line breaks than \n, takes a byte order mark off, and refuses control characters and what is no character.
+TEST(YamlScalar, EveryTextReadsBackAsItWas) {
+  for (const char* text : {"a\u0085b", "a\u0080b", "a\u009fb", "a\u2028b", "a\u2029 ", "\ufeffa", "a\ufffe", "\uffff", "\xc3\xa4",
+                           "\u20ac'", "\x7f", " a ", "\U0001f30d\n"}) {
+    const YamlDocument again = parse_yaml_value(quote_if_needed(text), "test");
+    EXPECT_EQ(again.top().kind, YamlKind::String) << text;
+    EXPECT_EQ(again.top().text, text);
+  }
+}
+
 }  // namespace
 }  // namespace welkin::config
