@@ -247,7 +247,7 @@ Calendar written_calendar(Calendar calendar) {
 }
 
 bool is_valid(Calendar calendar, const Date& date) {
-  if (std::abs(date.year) > kFarthestYear || date.month < 1 || date.month > 12 || date.day < 1) return false;
+  if (date.year < -kFarthestYear || date.year > kFarthestYear || date.month < 1 || date.month > 12 || date.day < 1) return false;
   const bool switched = calendar == Calendar::Standard && date.year == 1582 && date.month == 10;
   if (switched && date.day > 4 && date.day < 15) return false;  // the days that 1582 did not have
   return date.day <= days_in_month(calendar, date.year, date.month) && date.second_of_day >= 0 &&

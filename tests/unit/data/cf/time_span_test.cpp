@@ -16,6 +16,13 @@ constexpr Calendar kGregorian = Calendar::ProlepticGregorian;
 
 int64_t at(const char* date) { return parse_date(date, kGregorian); }
 
+TEST(TimeSpanTest, AYearBeyondAllBoundsIsNoDate) {
+  for (const char* year : {"-9223372036854775808", "9223372036854775807", "-1000001"}) {
+    EXPECT_THROW(time_span({year, "2000"}, Calendar::NoLeap, "train_times"), ConfigError) << year;
+    EXPECT_THROW(parse_date(year, Calendar::NoLeap), ConfigError) << year;
+  }
+}
+
 TEST(TimeSpanTest, TheLastDateStandsForAllOfItsYearMonthDayOrHour) {
   const TimeSpan years = time_span({"1979", "2015"}, kGregorian, "train_times");
   EXPECT_TRUE(years.holds(at("1979-01-01")));
