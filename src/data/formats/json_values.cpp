@@ -10,6 +10,8 @@
 namespace welkin::data {
 namespace {
 
+constexpr int kDeepestJson = 100;  // values are copied and printed by functions that call themselves for each level
+
 // JSON has no NaN: who writes one writes a text.
 std::optional<double> json_number(const Json& value) {
   if (value.is_number()) return value.get<double>();
@@ -47,9 +49,13 @@ void refuse_json(std::string_view source, std::string_view key, std::string_view
 }
 
 Json parse_json(std::string_view text, std::string_view source) {
+  const auto limit = [source](int depth, Json::parse_event_t /*event*/, const Json& /*value*/) {
+    if (depth > kDeepestJson) refuse_json(source, "", cat("nested too deeply: limit=", kDeepestJson));
+    return true;
+  };
   Json json;
   try {
-    json = Json::parse(text);
+    json = Json::parse(text, limit);
   } catch (const Json::parse_error& error) {
     refuse_json(source, "", cat("it is no JSON at byte ", error.byte));
   } catch (const Json::exception&) {

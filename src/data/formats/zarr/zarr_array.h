@@ -24,6 +24,8 @@ struct LongTexts {
 std::optional<LongTexts> long_text_metadata(const Json& json);
 // Of such an array of one dimension without shards, in UTF-8. DataError for a chunk that is damaged or larger than 4 MiB.
 std::vector<std::string> long_texts_of(const std::filesystem::path& folder, const ZarrArray& array, const std::string& fill);
+// The first `count` texts of a decoded chunk of it, which `path` names in errors.
+std::vector<std::string> long_texts_in(std::span<const std::byte> chunk, size_t count, const std::filesystem::path& path);
 
 // Where the chunks of a shard lie, from the bytes of its index; checks the checksum and that each lies in the file. A chunk that
 // was not written has size 0. Throws CodecFailure.

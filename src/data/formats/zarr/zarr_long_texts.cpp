@@ -108,18 +108,26 @@ std::vector<std::string> long_texts_of(const std::filesystem::path& folder, cons
     const std::filesystem::path path = folder / array.chunk_file({begin / array.chunk[0]});
     std::error_code error;
     if (!std::filesystem::exists(path, error)) {
+      bytes += count * fill.size();
+      if (bytes > kMostTextBytes) refuse_texts(path, "more than 4 MiB of texts");
       texts.insert(texts.end(), count, fill);
       continue;
     }
     const ByteBuffer decoded = decoded_chunk(path, array.encoding.codecs);
-    TextChunk chunk(decoded.span(), path);
-    if (chunk.number() < count) refuse_texts(path, "it holds too few texts");
-    for (size_t i = 0; i < count; ++i) {
-      texts.push_back(chunk.text());
-      bytes += texts.back().size();
+    for (std::string& text : long_texts_in(decoded.span(), count, path)) {
+      bytes += text.size();
+      texts.push_back(std::move(text));
     }
     if (bytes > kMostTextBytes) refuse_texts(path, "more than 4 MiB of texts");
   }
+  return texts;
+}
+
+std::vector<std::string> long_texts_in(std::span<const std::byte> bytes, size_t count, const std::filesystem::path& path) {
+  TextChunk chunk(bytes, path);
+  if (chunk.number() < count) refuse_texts(path, "it holds too few texts");
+  std::vector<std::string> texts;
+  for (size_t i = 0; i < count; ++i) texts.push_back(chunk.text());
   return texts;
 }
 

@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "core/error.h"
 #include "data/formats/array_file.h"
 #include "data_files.h"
 
@@ -76,6 +77,28 @@ TEST(ZarrTexts, ThatAreDamagedAreNone) {
   EXPECT_FALSE(is_read(chunk_of({"t2m"}))) << "too few";
   EXPECT_FALSE(is_read(four_bytes(2) + four_bytes(0xffffffff) + "t2m"));
   EXPECT_FALSE(is_read(chunk_of({std::string(5 << 20, 'x'), ""}))) << "too long";
+}
+
+// Copies of JSON, and its text, are made level by level.
+TEST(ZarrTexts, MetadataNestedWithoutEndIsRefused) {
+  const DataFolder folder;
+  const std::string nested = std::string(1'000'000, '[') + std::string(1'000'000, ']');
+  for (const std::string& type : {std::string("\"|O\""), std::string("\"<U4\""), nested}) {
+    const fs::path root = folder / "a.zarr";
+    write(root / ".zgroup", R"({"zarr_format": 2})");
+    write(root / "channel/.zarray", R"({"shape": [5], "chunks": [2], "dtype": )" + type + R"(, "more": )" + nested + "}");
+    EXPECT_THROW(open_array_file(root), DataError);
+  }
+}
+
+TEST(ZarrTexts, ALongTextInPlaceOfManyChunksIsNotRepeated) {
+  const DataFolder folder;
+  const fs::path root = folder / "a.zarr";
+  write(root / ".zgroup", R"({"zarr_format": 2})");
+  write(root / "channel/.zarray", R"({"shape": [65536], "chunks": [1], "dtype": "|O", "fill_value": ")" +
+                                      std::string(1 << 16, 'x') +
+                                      R"(", "order": "C", "filters": [{"id": "vlen-utf8"}], "compressor": null})");
+  EXPECT_FALSE(open_array_file(root).text_arrays.contains("channel"));
 }
 
 }  // namespace
