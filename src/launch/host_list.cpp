@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "launch/host_list.h"
 
+#include <algorithm>
 #include <charconv>
 
 #include "core/error.h"
@@ -10,6 +11,7 @@ namespace welkin::launch {
 namespace {
 
 constexpr size_t kMostHosts = 1'000'000;
+constexpr int64_t kMostBrackets = 16;  // of a part: each is one more level of calls
 
 [[noreturn]] void refuse(std::string_view text, std::string_view variable) {
   throw ConfigError("launch", cat("the list cannot be read: ", variable, "=", text),
@@ -62,14 +64,15 @@ std::vector<std::string> expand_part(std::string_view part, std::string_view lis
     if (part.find(']') != std::string_view::npos) refuse(list, variable);
     return {std::string(part)};
   }
-  const size_t close = part.find(']', open);
-  if (close == std::string_view::npos) refuse(list, variable);
+  const size_t close = part.find(']');
+  if (close == std::string_view::npos || close < open) refuse(list, variable);
   const auto tails = expand_part(part.substr(close + 1), list, variable);
   std::vector<std::string> hosts;
   for (const std::string_view range : parts_of(part.substr(open + 1, close - open - 1))) {
-    for (const std::string& number : expand_range(range, list, variable)) {
-      for (const std::string& tail : tails) hosts.push_back(cat(part.substr(0, open), number, tail));
-      if (hosts.size() > kMostHosts) refuse(list, variable);
+    const auto numbers = expand_range(range, list, variable);
+    if (numbers.size() * tails.size() > kMostHosts - hosts.size()) refuse(list, variable);
+    for (const std::string& number : numbers) {
+      for (const std::string& tail : tails) hosts.push_back(std::string(part.substr(0, open)).append(number).append(tail));
     }
   }
   return hosts;
@@ -80,6 +83,7 @@ std::vector<std::string> expand_part(std::string_view part, std::string_view lis
 std::vector<std::string> expand_host_list(std::string_view list, std::string_view variable) {
   std::vector<std::string> hosts;
   for (const std::string_view part : parts_of(list)) {
+    if (std::ranges::count(part, '[') > kMostBrackets) refuse(list, variable);
     for (std::string& host : expand_part(part, list, variable)) hosts.push_back(std::move(host));
     if (hosts.size() > kMostHosts) refuse(list, variable);
   }

@@ -41,7 +41,9 @@ std::optional<double> slurm_seconds(const ReadVariable& read, const RunCommand& 
   const std::string end = variable(read, "SLURM_JOB_END_TIME");
   char* rest = nullptr;
   const int64_t end_time = std::strtoll(end.c_str(), &rest, 10);
-  if (!end.empty() && *rest == '\0') return static_cast<double>(end_time - unix_now);
+  constexpr int64_t kFarthest = int64_t{1} << 40;  // a time of a clock
+  const bool is_time = !end.empty() && *rest == '\0' && end_time > 0 && end_time < kFarthest;
+  if (is_time) return static_cast<double>(end_time - unix_now);
   const auto text = run(cat("squeue --noheader --format=%L --job=", shell_word(variable(read, "SLURM_JOB_ID"))));
   const auto seconds = text ? parse_duration_s(first_word(*text)) : std::nullopt;  // else UNLIMITED, NOT_SET, INVALID
   return seconds ? std::optional<double>(static_cast<double>(*seconds)) : std::nullopt;

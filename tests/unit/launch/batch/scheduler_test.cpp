@@ -50,6 +50,12 @@ TEST(TimeLeft, OfSlurm) {
   EXPECT_EQ(seconds_left(job, {}, ""), -1);  // the command fails
 }
 
+TEST(TimeLeft, AnEndBeyondAllTimesIsNone) {
+  for (const char* end : {"-9223372036854775808", "9223372036854775807", "-99999999999999999999"}) {
+    EXPECT_EQ(seconds_left({{"SLURM_JOB_ID", "12"}, {"SLURM_JOB_END_TIME", end}}, {}, ""), -1) << end;
+  }
+}
+
 TEST(TimeLeft, OfFlux) {
   const Table job{{"FLUX_JOB_ID", "f3"}, {"SLURM_JOB_ID", "12"}};  // Flux within a job of Slurm
   EXPECT_EQ(seconds_left(job, {{"flux job timeleft f3", "600\n"}}, "Flux"), 600);
