@@ -11,6 +11,7 @@
 #include "core/error.h"
 #include "core/file.h"
 #include "core/text.h"
+#include "observe/report/shallow_json.h"
 
 namespace welkin::observe {
 namespace {
@@ -41,9 +42,9 @@ bool is_key(std::string_view word) {
 std::string limited(std::string_view text) { return std::string(text.substr(0, kLongestValue)); }
 
 // config.yaml as config::yaml() prints it: "    key: value" below the names of groups.
-std::map<std::string, std::string> saved_configuration(const std::string& text) {
+std::map<std::string, std::string> saved_configuration(std::string_view text) {
   std::map<std::string, std::string> configuration;
-  std::istringstream lines(text);
+  std::istringstream lines{std::string(text)};
   for (std::string line; std::getline(lines, line);) {
     const std::string_view words = without_blanks(line);
     const size_t colon = words.find(": ");
@@ -105,10 +106,6 @@ std::string shown_json(const nlohmann::ordered_json& value) {
   return limited(value.dump(-1, ' ', false, nlohmann::ordered_json::error_handler_t::replace));
 }
 
-nlohmann::ordered_json parsed(std::string_view text) {
-  return nlohmann::ordered_json::parse(text.begin(), text.end(), nullptr, /*allow_exceptions=*/false);
-}
-
 std::string text_of(const nlohmann::ordered_json& object, const char* key) {
   const auto found = object.find(key);
   return found == object.end() || !found->is_string() ? std::string() : limited(found->get<std::string>());
@@ -119,10 +116,10 @@ int64_t whole_of(const nlohmann::ordered_json& object, const char* key) {
   return found == object.end() || !found->is_number_integer() ? 0 : found->get<int64_t>();
 }
 
-void add_status(const std::string& text, RunFacts& facts) {
+void add_status(std::string_view text, RunFacts& facts) {
   constexpr std::array<const char*, 9> kShown{"state",           "host",  "ranks",         "step", "total_steps",
                                               "last_checkpoint", "error", "samples_per_s", "time"};
-  const nlohmann::ordered_json status = parsed(text);
+  const nlohmann::ordered_json status = shallow_json(text);
   if (!status.is_object()) return;
   facts.state = text_of(status, "state");
   facts.host = text_of(status, "host");
@@ -134,7 +131,7 @@ void add_status(const std::string& text, RunFacts& facts) {
 }
 
 std::optional<RunEvent> event_of(std::string_view line) {
-  const nlohmann::ordered_json json = parsed(line);
+  const nlohmann::ordered_json json = shallow_json(line);
   if (!json.is_object()) return std::nullopt;
   RunEvent event{.wall_time = seconds_of_utc(text_of(json, "time")),
                  .name = text_of(json, "event"),
@@ -176,16 +173,21 @@ double seconds_of_utc(const std::string& text) {
   return static_cast<double>(::timegm(&utc)) + fraction;
 }
 
-RunFacts read_run_facts(const std::filesystem::path& run_folder) {
+RunFacts run_facts_of(const RunTexts& texts) {
   RunFacts facts{.environment = {}};
-  const std::string log = fact_file(run_folder / "out.log");
-  const auto messages = log_messages(log);
-  facts.configuration = saved_configuration(fact_file(run_folder / "config.yaml"));
+  const auto messages = log_messages(texts.log);
+  facts.configuration = saved_configuration(texts.configuration);
   if (facts.configuration.empty()) facts.configuration = printed_configuration(messages);
-  add_status(fact_file(run_folder / "status.json"), facts);
+  add_status(texts.status, facts);
   add_log_lines(messages, facts);
-  add_events(fact_file(run_folder / "events.jsonl"), facts);
+  add_events(texts.events, facts);
   return facts;
+}
+
+RunFacts read_run_facts(const std::filesystem::path& run_folder) {
+  const std::string log = fact_file(run_folder / "out.log"), configuration = fact_file(run_folder / "config.yaml");
+  const std::string status = fact_file(run_folder / "status.json"), events = fact_file(run_folder / "events.jsonl");
+  return run_facts_of({.log = log, .configuration = configuration, .status = status, .events = events});
 }
 
 }  // namespace welkin::observe

@@ -7,6 +7,7 @@
 #include <filesystem>
 #include <map>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -31,6 +32,12 @@ struct RunFacts {
 };
 
 RunFacts read_run_facts(const std::filesystem::path& run_folder);
+
+// The texts of these files; empty: absent.
+struct RunTexts {
+  std::string_view log{}, configuration{}, status{}, events{};
+};
+RunFacts run_facts_of(const RunTexts& texts);
 
 // "2026-01-31T12:00:00.250Z" as seconds since 1970; 0 for anything else.
 double seconds_of_utc(const std::string& text);

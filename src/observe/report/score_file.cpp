@@ -10,6 +10,7 @@
 #include "core/file.h"
 #include "core/text.h"
 #include "observe/report/labelled_path.h"
+#include "observe/report/shallow_json.h"
 
 namespace welkin::observe {
 namespace {
@@ -19,6 +20,11 @@ using Json = nlohmann::ordered_json;
 constexpr size_t kMostSeries = 20000;
 
 double number_of(const Json& value) { return value.is_number() ? value.get<double>() : std::nan(""); }
+
+double number_at(const Json& row, const char* name) {
+  const auto found = row.find(name);
+  return found != row.end() ? number_of(*found) : std::nan("");
+}
 
 std::vector<double> numbers_of(const Json& row, const char* name) {
   std::vector<double> numbers;
@@ -97,22 +103,25 @@ void add_channel_scores(const Json& root, double lead, const std::string& source
 
 }  // namespace
 
+std::vector<ScoreSeries> scores_of(std::string_view text, const std::string& source) {
+  const Json root = shallow_json(text);
+  std::vector<ScoreSeries> all;
+  if (!root.is_object()) return all;
+  add_forecast_scores(root, source, all);
+  if (all.empty()) add_channel_scores(root, 1, source, 0, all);
+  if (const auto leads = root.find("leads"); leads != root.end() && leads->is_array()) {
+    for (const Json& lead : *leads) {
+      if (lead.is_object()) add_channel_scores(lead, number_at(lead, "lead"), source, 0, all);
+    }
+  }
+  return all;
+}
+
 std::vector<ScoreSeries> read_scores(const std::string& argument) {
   constexpr uint64_t kLargestScoreFile = uint64_t{1} << 28;
   const LabelledPath given = parse_labelled_path(argument);
-  const std::string text = read_file(given.path, kLargestScoreFile);
-  const Json root = Json::parse(text, nullptr, /*allow_exceptions=*/false);
   const std::string source = given.label.empty() ? given.path.filename().string() : given.label;
-  std::vector<ScoreSeries> all;
-  if (root.is_object()) {
-    add_forecast_scores(root, source, all);
-    if (all.empty()) add_channel_scores(root, 1, source, 0, all);
-    if (const auto leads = root.find("leads"); leads != root.end() && leads->is_array()) {
-      for (const Json& lead : *leads) {
-        if (lead.is_object()) add_channel_scores(lead, number_of(lead.value("lead", Json())), source, 0, all);
-      }
-    }
-  }
+  std::vector<ScoreSeries> all = scores_of(read_file(given.path, kLargestScoreFile), source);
   if (!all.empty()) return all;
   throw DataError("report", cat("no scores in this file: path=", given.path.string()),
                   "Give what welkin evaluate --json FILE has written");

@@ -4,6 +4,7 @@
 
 #include <filesystem>
 #include <string>
+#include <string_view>
 #include <vector>
 
 namespace welkin::observe {
@@ -22,5 +23,7 @@ struct ScoreSeries {
 
 // `argument` is PATH or LABEL=PATH. DataError for what is no such file.
 std::vector<ScoreSeries> read_scores(const std::string& argument);
+// Of the text of such a file, labelled `source`; empty where it is none.
+std::vector<ScoreSeries> scores_of(std::string_view text, const std::string& source);
 
 }  // namespace welkin::observe

@@ -133,7 +133,13 @@ std::string sample_spec_json(const data::SampleSpec& spec) {
 data::SampleSpec sample_spec_from_json(std::string_view text, const SpecSource& source) {
   data::SampleSpec spec;
   try {
-    const SpecJson json = SpecJson::parse(text);
+    // It is copied while it is read, by functions that call themselves for each level.
+    constexpr int kDeepest = 8;
+    const auto limit = [&source](int depth, SpecJson::parse_event_t /*event*/, const SpecJson& /*value*/) {
+      if (depth > kDeepest) refuse_spec(source, "nested too deeply");
+      return true;
+    };
+    const SpecJson json = SpecJson::parse(text, limit);
     spec.input = array_from(json.at("input"), source);
     spec.target = array_from(json.at("target"), source);
     int geometry = 0;

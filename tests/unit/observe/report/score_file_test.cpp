@@ -56,5 +56,12 @@ TEST_F(ScoreFiles, AnythingElseIsRefused) {
   EXPECT_THAT([&] { read(std::string(1'000'000, '[')); }, ThrowsMessage<DataError>(HasSubstr("no scores in this file")));
 }
 
+TEST_F(ScoreFiles, ALeadThatIsNestedWithoutEndIsNoNumber) {
+  const std::string nested = std::string(1'000'000, '[') + std::string(1'000'000, ']');
+  const auto all = read(R"({"leads": [{"lead": )" + nested + R"(, "channels": {"u": {"model": {"rmse": 0.5}}}}]})");
+  ASSERT_EQ(all.size(), 1u);
+  EXPECT_TRUE(std::isnan(all[0].leads.at(0)));
+}
+
 }  // namespace
 }  // namespace welkin::observe

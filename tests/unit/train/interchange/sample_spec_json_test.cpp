@@ -47,6 +47,11 @@ TEST(SampleSpecJson, WhatIsWrittenIsRead) {
   EXPECT_TRUE(read.has_holes);
 }
 
+TEST(SampleSpecJson, WhatIsNestedWithoutEndIsRefused) {
+  const std::string nested = std::string(1'000'000, '[') + std::string(1'000'000, ']');
+  EXPECT_THROW(sample_spec_from_json("{\"a\":" + nested + ",\"input\":1}", {.path = "package.json"}), DataError);
+}
+
 struct DamagedSpec {
   const char *from, *to, *reason;
 };
