@@ -67,7 +67,7 @@ def lamb(p, grads, name, keys):
         update = m / (1 - b1 ** t) / (np.sqrt(v / (1 - b2 ** t)) + eps) + decay * p
         of_p, of_update = np.linalg.norm(p), np.linalg.norm(update)
         ratio = of_p / of_update if DECAYS[name] and of_p > 0 and of_update > 0 else 1
-        p = p - rate * ratio * update
+        p = p - rate * (np.clip(ratio, keys.get("lamb_min_ratio", 0), keys.get("lamb_max_ratio", np.inf)) if DECAYS[name] else ratio) * update
     return p
 
 
@@ -138,7 +138,8 @@ class OptimizerCases(unittest.TestCase):
         self.check(lion, {"name": "Lion", "betas": [0.9, 0.99], "weight_decay": 0.1})
 
     def test_lamb(self):
-        self.check(lamb, {"name": "LAMB", "betas": [0.9, 0.999], "eps": 1e-6, "weight_decay": 0.1}, {"name": "LAMB", "betas": [0.8, 0.9], "eps": 1e-6, "weight_decay": 0})
+        self.check(lamb, {"name": "LAMB", "betas": [0.9, 0.999], "eps": 1e-6, "weight_decay": 0.1}, {"name": "LAMB", "betas": [0.8, 0.9], "eps": 1e-6, "weight_decay": 0},
+                   {"name": "LAMB", "betas": [0.9, 0.999], "eps": 1e-6, "weight_decay": 0.1, "lamb_min_ratio": 0.9, "lamb_max_ratio": 1.1})
 
     def test_lars(self):
         self.check(lars, {"name": "LARS", "momentum": 0.9, "trust_coefficient": 0.02, "weight_decay": 0.05})

@@ -4,6 +4,7 @@
 #include <array>
 #include <cctype>
 #include <string>
+#include <tuple>
 #include <utility>
 #include <vector>
 
@@ -119,8 +120,10 @@ std::vector<DsKey> ds_optimizer_keys() {
       {"optimizer.params.bias_correction", Combined, "optimizer.optimizer", "must be true"},
       {"optimizer.params.amsgrad", OnlyOff, "", "There is no amsgrad: say false"},
       {"optimizer.params.max_grad_norm", OnlyOff, "", "Say gradient_clipping instead", nullptr, "0.0"},
-      {"optimizer.params.max_coeff", NoEffect, "", "Lamb: the quotient of norms has no bounds"},
-      {"optimizer.params.min_coeff", NoEffect, "", "Lamb: as max_coeff"},
+      {"optimizer.params.max_coeff", Combined, "optimizer.lamb_max_ratio",
+       "Lamb: largest quotient of norms; 10 where it is absent"},
+      {"optimizer.params.min_coeff", Combined, "optimizer.lamb_min_ratio",
+       "Lamb: least quotient of norms; 0.01 where it is absent"},
       {"scheduler.type", Combined, "schedule.schedule",
        "WarmupLR: constant; WarmupDecayLR: linear; WarmupCosineLR: cosine; OneCycle: table; LRRangeTest is an error"},
       {"scheduler.params.warmup_min_lr", Combined, "schedule.warmup_start_lr",
@@ -149,6 +152,20 @@ std::vector<DsKey> ds_optimizer_keys() {
   };
 }
 
+namespace {
+
+// DeepSpeed bounds the quotient also where nothing is said of it.
+void read_lamb(DsReader& reader) {
+  for (const auto& [key, path, usual] :
+       {std::tuple{"min_coeff", "optimizer.lamb_min_ratio", "0.01"}, std::tuple{"max_coeff", "optimizer.lamb_max_ratio", "10"}}) {
+    const std::string name = param("optimizer", key), given = reader.text(name, ds_number);
+    if (reader.is_auto(name)) continue;
+    reader.set(path, given.empty() ? usual : given, given.empty() ? kOptimizer : std::string_view(name));
+  }
+}
+
+}  // namespace
+
 void read_ds_optimizer(DsReader& reader) {
   const std::string betas = param("optimizer", "betas"), bias = param("optimizer", "bias_correction");
   if (const YamlNode* list = reader.find(betas)) {
@@ -172,6 +189,7 @@ void read_ds_optimizer(DsReader& reader) {
   }
   const bool is_plain = wanted == "adam" && reader.text(param("optimizer", "adam_w_mode"), ds_switch) == "false";
   reader.set("optimizer.optimizer", is_plain ? "Adam" : std::string(found->second), kOptimizer);
+  if (wanted == "lamb") read_lamb(reader);
 }
 
 void read_ds_scheduler(DsReader& reader, DsConfig& config) {

@@ -155,6 +155,8 @@ struct OptimizerConfig {
   std::vector<std::string> freeze;  // (ours) parameters that are not trained: patterns of their names with * and ?
   OptimizerState optimizer_state = OptimizerState::Fp32;  // (ours) how Adam and AdamW keep their averages
   double trust_coefficient = 0.001;                       // (ours) LARS: rate of a layer over the quotient of its norms
+  double lamb_min_ratio = 0.0;                            // (ours) least quotient of norms, by which a layer's rate is scaled
+  double lamb_max_ratio = 0.0;                            // (ours) largest one; 0 = it has no bound
   bool adafactor_factored = true;                         // (ours) averages of rows and columns instead of one for each weight
   double adafactor_decay = -0.8;                          // (ours) the average of squares forgets with step^adafactor_decay
   double adafactor_clip = 1.0;                            // (ours) largest root mean square of an update

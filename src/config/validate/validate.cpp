@@ -317,6 +317,9 @@ void validate_optimizer(Draft& draft) {
     refuse("optimizer.ema_validate", "there is no moving average of weights to look at", "optimizer.ema_decay",
            "Say for instance ema_decay: 0.999");
   }
+  if (optimizer.lamb_max_ratio > 0 && optimizer.lamb_min_ratio > optimizer.lamb_max_ratio) {
+    refuse("optimizer.lamb_min_ratio", "is above the largest quotient", "optimizer.lamb_max_ratio", "Say a smaller one");
+  }
 }
 
 void validate_offload(Draft& draft) {

@@ -1,12 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
-// LAMB: Adam's update, as long as the parameter's norm says.
+// LAMB: Adam's update, as long as the parameter's norm says, within bounds where some are set.
 #include <ATen/TensorOperators.h>
 #include <ATen/ops/ones_like.h>
 #include <ATen/ops/pow.h>
 #include <ATen/ops/where.h>
 #include <ATen/ops/zeros.h>
 
+#include <algorithm>
 #include <cmath>
+#include <limits>
 #include <utility>
 
 #include "ops/update/adaptive_update.h"
@@ -49,7 +51,7 @@ class Lamb : public NormedOptimizer {
     std::vector<float> steps;
     for (const auto& [values, updates] : sums) {
       const bool is_scaled = decays && values > 0 && updates > 0;
-      steps.push_back(static_cast<float>(is_scaled ? rate * std::sqrt(values / updates) : rate));
+      steps.push_back(static_cast<float>(is_scaled ? rate * bounded(std::sqrt(values / updates)) : rate));
     }
     ops::fused_lamb(*update_spans(lists, average_, square_average_), rule(inputs, decays), steps);
   }
@@ -64,7 +66,8 @@ class Lamb : public NormedOptimizer {
   void reference_update(const Row& row, const StepInputs& inputs, const SumTensors& sums) override {
     const at::Tensor one = at::ones_like(sums.first);
     const at::Tensor is_scaled = sums.first.gt(0).logical_and(sums.second.gt(0));
-    const at::Tensor ratio = row.decays ? at::where(is_scaled, (sums.first / sums.second).sqrt(), one) : one;
+    const at::Tensor quotient = (sums.first / sums.second).sqrt().clamp(config_.lamb_min_ratio, largest_ratio());
+    const at::Tensor ratio = row.decays ? at::where(is_scaled, quotient, one) : one;
     assign_unless_skipped(inputs, row.value, row.value - reference_direction(row) * (inputs.rate * ratio));
   }
 
@@ -76,6 +79,11 @@ class Lamb : public NormedOptimizer {
     const at::Tensor first = 1 - at::pow(config_.betas[0], steps), second = 1 - at::pow(config_.betas[1], steps);
     return average / first / ((square / second).sqrt() + config_.eps) + decay(row.decays) * row.value;
   }
+
+  double largest_ratio() const {
+    return config_.lamb_max_ratio > 0 ? config_.lamb_max_ratio : std::numeric_limits<double>::infinity();
+  }
+  double bounded(double ratio) const { return std::min(std::max(ratio, config_.lamb_min_ratio), largest_ratio()); }
 
   double decay(bool decays) const { return decays ? config_.weight_decay : 0.0; }
 

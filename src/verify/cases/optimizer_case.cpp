@@ -52,6 +52,8 @@ config::RunConfig config_of(const Json& keys) {
   optimizer.momentum = keys.value("momentum", optimizer.momentum);
   take_choice(keys, "optimizer_state", optimizer.optimizer_state);
   optimizer.trust_coefficient = keys.value("trust_coefficient", optimizer.trust_coefficient);
+  optimizer.lamb_min_ratio = keys.value("lamb_min_ratio", optimizer.lamb_min_ratio);
+  optimizer.lamb_max_ratio = keys.value("lamb_max_ratio", optimizer.lamb_max_ratio);
   optimizer.adafactor_factored = keys.value("adafactor_factored", optimizer.adafactor_factored);
   optimizer.adafactor_decay = keys.value("adafactor_decay", optimizer.adafactor_decay);
   optimizer.adafactor_clip = keys.value("adafactor_clip", optimizer.adafactor_clip);

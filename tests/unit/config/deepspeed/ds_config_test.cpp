@@ -90,6 +90,17 @@ TEST(DsConfig, Zero2WithAutosTakesTheRestFromOurKeys) {
   EXPECT_THAT(notes, HasSubstr("ds.json: auto, as our own keys say: fp16.enabled, optimizer.params.lr, "));
 }
 
+TEST(DsConfig, LambHasDeepSpeedsBoundsOfItsQuotient) {
+  const auto bounds = [](const std::string& params) {
+    const OptimizerConfig optimizer =
+        with_json(R"({"optimizer": {"type": "Lamb", "params": {)" + params + "}}}", {}).config.optimizer;
+    return std::pair(optimizer.lamb_min_ratio, optimizer.lamb_max_ratio);
+  };
+  EXPECT_EQ(bounds(""), std::pair(0.01, 10.0));
+  EXPECT_EQ(bounds(R"("max_coeff": 0.3)"), std::pair(0.01, 0.3));
+  EXPECT_EQ(bounds(R"("min_coeff": 0, "max_coeff": "auto")"), std::pair(0.0, 0.0)) << "our own key says none";
+}
+
 // As in DeepSpeed's tutorial on ZeRO, with a batch and a schedule of its own.
 constexpr char kZero3[] = R"({
 	"train_batch_size": 32,
