@@ -47,7 +47,7 @@ ScoresText score(const train::TrainedModel& model, const at::Tensor& time_mean, 
   }
   const train::Rollout rollout(model, rollout_steps);
   const auto starts = static_cast<int64_t>(rollout.starts().size());
-  const int64_t own = rollout.own_starts().size();
+  const auto own = static_cast<int64_t>(rollout.own_starts().size());
   observe::Progress progress(console, {.title = "evaluate", .total = own, .unit = "starts", .now_s = {}});
   const auto leads = train::score_rollout(model, rollout, time_mean, [&](int64_t done) { progress.update(done); });
   return {starts, leads.front().nonfinite, train::rollout_table(leads), train::rollout_json(leads)};
