@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # Sharded data parallelism (--shard) beside the lecture's formulas and PyTorch's fully_shard and ZeroRedundancyOptimizer, on ranks of this
 # machine (docs/results/memory.md). About half an hour with two quiet cores.
-# usage: bench/sharding.sh [--quick] [--rounds N] [--only bytes|planned|traffic|steps|peak]...
+# usage: bench/sharding.sh [--quick] [--rounds N] [--disk FOLDER] [--only bytes|planned|traffic|steps|checkpoint|peak]...
 # Markdown on standard output, all figures in build/bench/sharding.json. WELKIN_PEER_PYTHON: a python3 with torch 2.11 and numpy to use.
 set -euo pipefail
 root=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)

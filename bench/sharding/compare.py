@@ -2,7 +2,7 @@
 """Sharded data parallelism (--shard, ZeRO 1 to 3): bytes that a rank holds and sends beside the lecture's formulas and `welkin plan estimate`,
 peak memory and time of a step beside PyTorch's DistributedDataParallel, ZeroRedundancyOptimizer and fully_shard on as many ranks, in turns.
 
-usage: compare.py --welkin BINARY --peer_python PYTHON --json FILE [--rounds N] [--quick] [--only bytes|planned|traffic|steps|peak]...
+usage: compare.py --welkin BINARY --peer_python PYTHON --json FILE [--rounds N] [--quick] [--disk FOLDER] [--only bytes|planned|traffic|steps|checkpoint|peak]...
 Prints Markdown tables (docs/results/memory.md). All ranks work on this machine with one thread each, over Gloo on the loopback interface.
 """
 import argparse
@@ -13,6 +13,7 @@ import statistics
 import subprocess
 import sys
 import tempfile
+import time
 
 HERE = pathlib.Path(__file__).resolve().parent
 STAGES = ("none", "optimizer", "gradients", "full")
@@ -147,6 +148,60 @@ def peak(bench):
     return {"welkin_bytes": ours, "torch_bytes": theirs, "planned_bytes": planned}
 
 
+def seconds_of(path, which):
+    """Of the day: when the file was born (%w), or its folder entry changed last (%z)."""
+    clock = subprocess.run(["stat", "-c", which, str(path)], capture_output=True, text=True, check=True).stdout.split()[1]
+    hours, minutes, seconds = clock.split(":")
+    return int(hours) * 3600 + int(minutes) * 60 + float(seconds)
+
+
+def written(bench, root):
+    """Seconds of each checkpoint of a run of 4 ranks that wait for it, from the first file's birth to the rename, and the files of one."""
+    steps = 2 if bench.arguments.quick else 4
+    words = [bench.arguments.welkin, "launch", "-n", 4, "--", "train", "--yaml_config", HERE.parents[1] / "config/UNet.yaml", "--config", "base",
+             "--log_root", root, "--device", "cpu", "--shard", "full", "--checkpoint_async=false", "--checkpoint_interval", 1, "--keep_checkpoints", steps,
+             "--num_iters", steps]
+    settings = {"data_loader_config": "synthetic", "global_batch_size": 4, "Nsamples": 64, "Nsamples_val": 4, "optimizer": "Adam"}
+    words += [word for key, value in settings.items() for word in ("--set", f"{key}={value}")]
+    done = subprocess.run([str(word) for word in words], capture_output=True, text=True, env={**os.environ, "OMP_NUM_THREADS": "1"})
+    if done.returncode != 0:
+        sys.exit(f"compare.py: exit code {done.returncode} of {' '.join(map(str, words))}\n{done.stderr[-2000:]}")
+    folders = sorted(root.rglob("step_*"))
+    return [seconds_of(folder, "%z") - min(seconds_of(file, "%w") for file in folder.glob("*.safetensors")) for folder in folders], folders[-1]
+
+
+def copied(folder, root):
+    """Four processes of dd write as many bytes each as a rank, from files that the system has in memory."""
+    sources = [root / f"rank{rank}" for rank in range(4)]
+    for rank, source in enumerate(sources):
+        source.write_bytes(b"".join(file.read_bytes() for file in sorted(folder.glob(f"*-r{rank}.safetensors"))))
+    os.sync()
+    targets = [root / f"copy{rank}" for rank in range(4)]
+    begin = time.monotonic()
+    copies = [subprocess.Popen(["dd", f"if={source}", f"of={target}", "bs=1M", "conv=fsync", "status=none"]) for source, target in zip(sources, targets)]
+    if any([copy.wait() for copy in copies]):
+        sys.exit("compare.py: dd has failed")
+    seconds = time.monotonic() - begin
+    for file in sources + targets:
+        file.unlink()
+    return seconds
+
+
+def checkpoint(bench):
+    """A checkpoint of a U-Net of 117 million parameters with Adam that 4 ranks write, and as many bytes by dd, in turns."""
+    rows = []
+    say("| round | checkpoints, s | dd, s | median over dd |\n| --- | --- | --- | --- |")
+    for number in range(1 if bench.arguments.quick else bench.arguments.rounds):
+        with tempfile.TemporaryDirectory(prefix="welkin-checkpoint-", dir=bench.arguments.disk) as name:
+            root = pathlib.Path(name)
+            ours, folder = written(bench, root / "logs")
+            theirs = [copied(folder, root) for _ in range(len(ours))]
+        ratio = statistics.median(ours) / statistics.median(theirs)
+        rows.append({"checkpoint_s": ours, "dd_s": theirs, "ratio": ratio})
+        say(f"| {number + 1} | {', '.join(f'{value:.2f}' for value in ours)} | {', '.join(f'{value:.2f}' for value in theirs)} | {ratio:.2f} |")
+    return rows
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--welkin", required=True)
@@ -154,7 +209,8 @@ def main():
     parser.add_argument("--json", required=True)
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--quick", action="store_true")
-    parts = {"bytes": held_bytes, "planned": planned_peaks, "traffic": sent_bytes, "steps": steps, "peak": peak}
+    parser.add_argument("--disk", help="a folder for the checkpoints; else the system's for temporary files")
+    parts = {"bytes": held_bytes, "planned": planned_peaks, "traffic": sent_bytes, "steps": steps, "checkpoint": checkpoint, "peak": peak}
     parser.add_argument("--only", action="append", choices=parts)
     arguments = parser.parse_args()
     bench, found = Bench(arguments), {}
