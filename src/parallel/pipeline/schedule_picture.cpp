@@ -53,13 +53,13 @@ bool has_halves(const Schedule& schedule) { return schedule.kind == config::Pipe
 // Steps of the model and chunks have colours, as there is room for one number in a box.
 std::vector<std::string> kinds_of(const Schedule& schedule) {
   const PipelineShape& shape = schedule.shape;
-  const std::vector<std::string> all{"forward", "backward", "of input", "of weights"};
-  if (shape.chain() == shape.ranks) return all;
+  constexpr std::array kPasses{"forward", "backward", "of input", "of weights"};
+  if (shape.chain() == shape.ranks) return {kPasses.begin(), kPasses.end()};
   std::vector<std::string> kinds;
   for (int64_t stage = 0; stage < shape.chain(); stage += shape.ranks) {
     const std::string step = shape.leads > 1 ? cat(", step ", shape.lead_of(stage)) : "";
     const std::string chunk = shape.chunks > 1 ? cat(", chunk ", shape.chunk_of(stage)) : "";
-    for (size_t kind = 0; kind < (has_halves(schedule) ? 4 : 2); ++kind) kinds.push_back(all[kind] + step + chunk);
+    for (size_t kind = 0; kind < (has_halves(schedule) ? 4 : 2); ++kind) kinds.push_back(cat(kPasses[kind], step, chunk));
   }
   return kinds;
 }
