@@ -21,7 +21,7 @@ for fuzzer in "${fuzzers[@]}"; do
   [ -d "${seeds[0]}" ] || seeds=()
   found=$root/tests/fuzz/found/$name.tar.gz
   [ ! -f "$found" ] || tar -C "$root/build/fuzz/corpus/$name" -xzf "$found"
-  "$fuzzer" -max_total_time=$((seconds / ${#fuzzers[@]})) -timeout=10 -rss_limit_mb=2048 -max_len=65536 -print_final_stats=1 \
+  "$fuzzer" -max_total_time=$((seconds / ${#fuzzers[@]})) -timeout=10 -rss_limit_mb=2048 -max_len=65536 -entropic=0 -print_final_stats=1 \
     -artifact_prefix="$root/build/fuzz/$name-" "$root/build/fuzz/corpus/$name" "${seeds[@]}" >"$root/build/fuzz/$name.log" 2>&1 || status=1
   grep -E 'stat::number_of_executed_units|SUMMARY|ERROR|Test unit written' "$root/build/fuzz/$name.log" || true
   [ "$keep" = --keep ] || continue
