@@ -71,7 +71,9 @@ void validate_names(Draft& draft, const KnownNames& known) {
 void note_inert_keys(Draft& draft) {
   std::vector<std::string> names;
   for (const Key& key : schema()) {
-    if (draft.origin(key.path).layer != Layer::Default && !has_effect(key, draft.config)) names.emplace_back(key.flat);
+    const auto given = draft.given.find(key.path);
+    const bool is_asked_for = given != draft.given.end() && given->second.origin.layer != Layer::Default;
+    if (is_asked_for && !has_effect(key, draft.config)) names.emplace_back(key.flat);
   }
   if (!names.empty()) draft.notes.push_back(cat("known keys without effect in this run: ", join(names, ", ")));
 }

@@ -33,7 +33,7 @@ void unshuffle(std::span<const std::byte> from, size_t element, std::span<std::b
     }
   }
   const size_t whole = count * element;  // what is left over was not shuffled
-  std::memcpy(to.data() + whole, from.data() + whole, from.size() - whole);
+  if (whole < from.size()) std::memcpy(to.data() + whole, from.data() + whole, from.size() - whole);
 }
 
 // Inflates into all of `to`; the text of what is wrong otherwise.
