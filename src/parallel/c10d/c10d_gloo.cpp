@@ -100,9 +100,10 @@ DirectGloo::WorkPtr DirectGloo::_reduce_scatter_base(at::Tensor& out, at::Tensor
 DirectGloo::WorkPtr DirectGloo::_allgather_base(at::Tensor& out, at::Tensor& in, const c10d::AllgatherOptions& options) {
   if (!is_long(out)) return ProcessGroupGloo::_allgather_base(out, in, options);
   const at::NoGradGuard no_grad;
-  const at::Tensor whole = out.detach().view({getSize(), -1}), part = in.detach().view({-1});
+  const at::Tensor whole = out.detach().view({getSize(), -1});
+  at::Tensor part = in.detach().view({-1});
   auto messages = exchange(
-      kAllGatherTag, [&](int) -> at::Tensor { return part; }, [&](int from) { return whole[from]; });
+      kAllGatherTag, [&](int) { return part; }, [&](int from) { return whole[from]; });
   whole[getRank()].copy_(part);
   return after(
       std::move(messages), [] {}, out);
