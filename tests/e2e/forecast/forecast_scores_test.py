@@ -330,8 +330,8 @@ class ForecastScores(ForecastCase):
             for part in parts:
                 self.assertIn(part, done.stderr)
         refused(USAGE, "--regions", "tropics", parts=["belongs to --forecast: --regions"])
-        done = self.call("launch", "-n", "2", "--", "evaluate", self.run_folder, "--device", "cpu", code=USAGE)
-        self.assertIn("each process has a stage of the model: processes=2", done.stderr)
+        done = self.call("launch", "-n", "2", "--", "evaluate", self.run_folder, "--device", "cpu", "--forecast", self.single, code=USAGE)
+        self.assertIn("one process runs this verb: ranks=2", done.stderr)
         refused(USAGE, "--forecast", self.single, "--regions", "moon", parts=["--regions moon", "europe=35:75"])
         refused(DATA, "--forecast", self.folder / "none.zarr", parts=["there is no such file"])
         refused(DATA, "--forecast", self.data / "valid/2001.h5", parts=["this is no forecast"])
