@@ -19,6 +19,7 @@ void validate_misnamed(Draft& draft);
 void validate_model(Draft& draft);
 void validate_data(Draft& draft);
 void validate_loop(Draft& draft, int64_t world_size);
+void validate_optimizer(Draft& draft);
 void validate_health(Draft& draft);
 void validate_rollout(Draft& draft);
 void validate_online(Draft& draft);

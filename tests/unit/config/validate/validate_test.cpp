@@ -158,6 +158,7 @@ TEST(Validate, Optimizers) {
            "Adam and AdamW keep less"},
           {{"optimizer_state=4bit"}, "optimizer_state"},
           {{"ema_validate=true"}, "there is no moving average of weights to look at: ema_validate=true (--set ema_validate)"},
+          {{"lamb_min_ratio=2", "lamb_max_ratio=1"}, "is above the largest quotient: lamb_min_ratio=2"},
           {{"ema_decay=1"}, "ema_decay must be"},
       });
   for (const char* cut : {"--tensor_parallel=2", "--shard=full"}) {
