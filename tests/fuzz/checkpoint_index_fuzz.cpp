@@ -9,8 +9,8 @@
 
 #include "core/error.h"
 #include "core/hash.h"
-#include "train/checkpoint/checkpoint_index.h"
-#include "train/checkpoint/tensor_pieces.h"
+#include "train/checkpoint/format/checkpoint_index.h"
+#include "train/checkpoint/format/tensor_pieces.h"
 
 namespace {
 

@@ -15,7 +15,7 @@
 
 #include "core/archive/safetensors.h"
 #include "core/files_together.h"
-#include "train/checkpoint/checkpoint_index.h"
+#include "train/checkpoint/format/checkpoint_index.h"
 
 namespace welkin::train {
 

@@ -14,9 +14,9 @@
 #include "core/hash.h"
 #include "core/text.h"
 #include "train/checkpoint/checkpoint.h"
-#include "train/checkpoint/stored_tensor.h"
-#include "train/checkpoint/tensor_boxes.h"
-#include "train/checkpoint/tensor_pieces.h"
+#include "train/checkpoint/format/stored_tensor.h"
+#include "train/checkpoint/format/tensor_boxes.h"
+#include "train/checkpoint/format/tensor_pieces.h"
 
 namespace welkin::train {
 namespace {

@@ -6,7 +6,7 @@
 #include "core/text.h"
 #include "train/checkpoint/aside_folder.h"
 #include "train/checkpoint/checkpoint.h"
-#include "train/checkpoint/stored_tensor.h"
+#include "train/checkpoint/format/stored_tensor.h"
 
 namespace welkin::train {
 namespace {

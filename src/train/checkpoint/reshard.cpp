@@ -16,8 +16,8 @@
 #include "core/text.h"
 #include "parallel/shard/memory_split.h"
 #include "train/checkpoint/aside_folder.h"
-#include "train/checkpoint/stored_tensor.h"
-#include "train/checkpoint/tensor_pieces.h"
+#include "train/checkpoint/format/stored_tensor.h"
+#include "train/checkpoint/format/tensor_pieces.h"
 
 namespace welkin::train {
 namespace {

@@ -17,8 +17,8 @@
 #include "parallel/comm/collectives.h"
 #include "parallel/shard/shards.h"
 #include "parallel/sharding/sharded_parallel.h"
+#include "train/checkpoint/format/stored_tensor.h"
 #include "train/checkpoint/staged_tensors.h"
-#include "train/checkpoint/stored_tensor.h"
 
 namespace welkin::train {
 namespace {

@@ -10,7 +10,7 @@
 #include "core/printable.h"
 #include "core/text.h"
 #include "observe/log/table.h"
-#include "train/checkpoint/stored_tensor.h"
+#include "train/checkpoint/format/stored_tensor.h"
 
 namespace welkin::train::interchange {
 namespace {

@@ -10,7 +10,7 @@
 #include "core/error.h"
 #include "core/file.h"
 #include "core/text.h"
-#include "train/checkpoint/stored_tensor.h"
+#include "train/checkpoint/format/stored_tensor.h"
 
 namespace welkin::train::interchange {
 namespace {

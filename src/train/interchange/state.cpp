@@ -11,7 +11,7 @@
 #include "core/error.h"
 #include "core/text.h"
 #include "train/checkpoint/checkpoint_store.h"
-#include "train/checkpoint/tensor_boxes.h"
+#include "train/checkpoint/format/tensor_boxes.h"
 #include "train/interchange/model_package.h"
 
 namespace welkin::train::interchange {

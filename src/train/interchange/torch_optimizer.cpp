@@ -13,7 +13,7 @@
 #include "core/error.h"
 #include "core/text.h"
 #include "parallel/shard/param_table.h"
-#include "train/checkpoint/stored_tensor.h"
+#include "train/checkpoint/format/stored_tensor.h"
 
 namespace welkin::train::interchange {
 namespace {

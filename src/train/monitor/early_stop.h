@@ -7,7 +7,7 @@
 #include <string>
 
 #include "config/schema/early_stopping.h"
-#include "train/checkpoint/checkpoint_index.h"
+#include "train/checkpoint/format/checkpoint_index.h"
 
 namespace welkin::train {
 

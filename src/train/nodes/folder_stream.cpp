@@ -18,7 +18,7 @@
 #include "parallel/comm/collectives.h"
 #include "train/checkpoint/aside_folder.h"
 #include "train/checkpoint/checkpoint.h"
-#include "train/checkpoint/checkpoint_index.h"
+#include "train/checkpoint/format/checkpoint_index.h"
 
 namespace welkin::train {
 namespace {

@@ -7,7 +7,7 @@
 #include <cstdint>
 #include <optional>
 
-#include "train/checkpoint/checkpoint_index.h"
+#include "train/checkpoint/format/checkpoint_index.h"
 #include "train/learn/lr_schedule.h"
 #include "train/monitor/early_stop.h"
 #include "train/run/field_picture.h"

@@ -9,7 +9,7 @@
 #include "config/draft/channel_settings.h"
 #include "data/sample/sequences.h"
 #include "data/sample/state_transform.h"
-#include "train/checkpoint/tensor_boxes.h"
+#include "train/checkpoint/format/tensor_boxes.h"
 #include "train/checkpoint/whole_tensors.h"
 
 namespace welkin::train {

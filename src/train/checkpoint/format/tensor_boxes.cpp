@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "train/checkpoint/tensor_boxes.h"
+#include "train/checkpoint/format/tensor_boxes.h"
 
 #include <ATen/TensorOperators.h>
 #include <ATen/ops/as_strided.h>
@@ -8,7 +8,7 @@
 #include <algorithm>
 #include <numeric>
 
-#include "train/checkpoint/tensor_pieces.h"
+#include "train/checkpoint/format/tensor_pieces.h"
 
 namespace welkin::train {
 namespace {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Pieces of one layout from those of another, whatever the orders of memory and the splits: every element once, and no other.
-#include "train/checkpoint/tensor_boxes.h"
+#include "train/checkpoint/format/tensor_boxes.h"
 
 #include <ATen/ops/arange.h>
 #include <ATen/ops/empty.h>

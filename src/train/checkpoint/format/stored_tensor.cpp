@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "train/checkpoint/stored_tensor.h"
+#include "train/checkpoint/format/stored_tensor.h"
 
 #include <ATen/core/grad_mode.h>
 #include <ATen/ops/empty.h>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Tensors that stand in pieces: hostile records of them, and files that are not what the index says.
-#include "train/checkpoint/tensor_pieces.h"
+#include "train/checkpoint/format/tensor_pieces.h"
 
 #include <ATen/ops/arange.h>
 #include <ATen/ops/equal.h>

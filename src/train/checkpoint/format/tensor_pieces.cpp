@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "train/checkpoint/tensor_pieces.h"
+#include "train/checkpoint/format/tensor_pieces.h"
 
 #include <algorithm>
 #include <tuple>

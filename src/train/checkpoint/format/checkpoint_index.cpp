@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "train/checkpoint/checkpoint_index.h"
+#include "train/checkpoint/format/checkpoint_index.h"
 
 #include <algorithm>
 #include <nlohmann/json.hpp>

@@ -8,7 +8,7 @@
 #include <cstdint>
 #include <vector>
 
-#include "train/checkpoint/checkpoint_index.h"
+#include "train/checkpoint/format/checkpoint_index.h"
 
 namespace welkin::train {
 
