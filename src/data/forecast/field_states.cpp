@@ -167,16 +167,23 @@ void FieldStates::open_forcings(const config::RunConfig& config, const std::stri
                   "Give forcing in the units, on the grid and in the calendar of the states");
 }
 
+bool FieldStates::has_forcing(int64_t seconds) const {
+  return std::ranges::none_of(known_, &Known::is_read) || forcing_times_.contains(seconds);
+}
+
+void FieldStates::need_forcing(int64_t seconds) const {
+  if (has_forcing(seconds)) return;
+  throw DataError("forecast",
+                  cat("no file has the forcing of a time that the forecast goes through: time=", format_date(calendar_, seconds),
+                      ", channel=", channel_name(*std::ranges::find_if(known_, &Known::is_read)),
+                      forcing_times_.empty() ? "" : cat(", newest=", format_date(calendar_, forcing_times_.rbegin()->first))),
+                  "Ask for fewer --steps, or give files that go on with --forcings FOLDER");
+}
+
 void FieldStates::read_forcing(int64_t seconds, std::span<float> out) const {
+  need_forcing(seconds);
   const auto first = std::ranges::find_if(known_, &Known::is_read);
   const auto found = forcing_times_.find(seconds);
-  if (first != known_.end() && found == forcing_times_.end()) {
-    throw DataError("forecast",
-                    cat("no file has the forcing of a time that the forecast goes through: time=",
-                        format_date(calendar_, seconds), ", channel=", channel_name(*first),
-                        forcing_times_.empty() ? "" : cat(", newest=", format_date(calendar_, forcing_times_.rbegin()->first))),
-                    "Ask for fewer --steps, or give files that go on with --forcings FOLDER");
-  }
   const Era5Dataset& files = forcings_ ? *forcings_ : *states_;
   const SamplePlan plan = first == known_.end() ? SamplePlan() : files.plan({.index = found->second}, whole(spec_));
   const size_t plane = out.size() / known_.size();

@@ -59,6 +59,9 @@ class FieldStates final : public Dataset {
   // and without holes: forcing channels of that time, static ones, and computed ones of the time after it. Those of kept_known()
   // are 0. DataError where no file has forcing of that time.
   void fill_known(int64_t seconds, std::span<float> out) const;
+  // Throws that error where fill_known() would.
+  void need_forcing(int64_t seconds) const;
+  bool has_forcing(int64_t seconds) const;
   // Places in spec().known_input of masks of points with a value: a forecast has holes where its start has them, so that its
   // masks are those of its start.
   const std::vector<size_t>& kept_known() const { return kept_; }

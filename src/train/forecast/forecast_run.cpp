@@ -56,7 +56,8 @@ void ForecastRun::lay_out() {
   layout_.width = spec.target.shape.at(2);
   layout_.calendar = fields_.calendar();
   layout_.members = options_.members;
-  layout_.starts = data::choose_starts(fields_, options_.from, initial_.history_needed(options_.members));
+  layout_.starts = data::choose_starts(fields_, options_.from,
+                                       {.steps_before = initial_.history_needed(options_.members), .steps = options_.steps});
   for (const int64_t start : layout_.starts) {
     std::vector<int64_t>& times = layout_.valid_times.emplace_back();
     for (int64_t lead = 1; lead <= options_.steps; ++lead) times.push_back(fields_.valid_time(start, lead));

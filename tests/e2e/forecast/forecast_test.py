@@ -207,6 +207,12 @@ class Roles(ForecastCase):
         new = ("--output", self.folder / "new.nc")
         self.refused(DATA, *new, "--steps", "2", parts=["no file has the forcing of a time that the forecast goes through: time=2001-03-05T00:00:00",
                                                         "channel=u10", "--forcings FOLDER"])
+        some = self.folder / "some.nc"
+        self.refused(DATA, "--output", some, "--steps", "3", "--from", self.FUTURE[0] + ",2001-03-04T18",
+                     parts=["no file has the forcing of a time that the forecast goes through: time=2001-03-05T00:00:00"])
+        self.assertEqual([path.name for path in self.folder.glob("some.nc*")], [], "refused before a forecast is made")
+        every = opened(self.forecast("every.nc", "--from", "all", "--steps", "3"))
+        self.assertEqual(every.sizes["init_time"], STEPS - 3, "the first has no step before it, the last two no forcing")
         self.forecast("one.nc", "--steps", "1")
         wanted = opened(self.forecast("wanted.nc", "--from", self.FUTURE[0], "--steps", "4"))
         with h5py.File(self.data / "valid/2001.h5") as file:  # the forcing alone, of the same times
