@@ -82,6 +82,13 @@ std::string roles_text(const std::vector<std::string>& channels, const std::vect
 
 void check_chosen(const std::vector<std::string>& channels, const std::vector<ChannelRole>& roles,
                   const std::vector<int64_t>& input, const std::vector<int64_t>& target) {
+  if (input.empty() || target.empty()) {
+    throw ConfigError(
+        "data",
+        cat("the roles leave no channel to ", target.empty() ? "predict" : "predict from", ": ", roles_text(channels, roles)),
+        target.empty() ? "Give a channel the role prognostic or diagnostic with the key roles"
+                       : "Give a channel the role prognostic, forcing or static with the key roles");
+  }
   std::vector<std::string> wrong;
   for (const int64_t c : input) {
     const auto place = static_cast<size_t>(c);

@@ -38,7 +38,7 @@ std::vector<int64_t> targets_of(const std::vector<ChannelRole>& roles);
 std::string roles_text(const std::vector<std::string>& channels, const std::vector<ChannelRole>& roles);
 
 // ConfigError where channels that were chosen by name contradict their roles: an input that is diagnostic, a target that is
-// forcing or static. It lists the channels and the roles.
+// forcing or static; and where no input or no target is left. It lists the channels and the roles.
 void check_chosen(const std::vector<std::string>& channels, const std::vector<ChannelRole>& roles,
                   const std::vector<int64_t>& input, const std::vector<int64_t>& target);
 

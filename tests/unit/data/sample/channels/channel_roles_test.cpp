@@ -50,6 +50,17 @@ TEST(ChannelRoles, WhatCannotBe) {
       ThrowsMessage<ConfigError>(HasSubstr("chosen channels contradict their roles: input tp is diagnostic, target lsm is static "
                                            "(prognostic: t2m sst z500; diagnostic: tp; static: lsm)")));
   EXPECT_NO_THROW(check_chosen(kChannels, roles, {1, 0}, {2}));
+  const std::vector<std::string> two{"t2m", "lsm"};
+  EXPECT_THAT(
+      [&] {
+        check_chosen(two, channel_roles(two, {}, {"*=forcing"}), {0, 1}, {});
+      },
+      ThrowsMessage<ConfigError>(HasSubstr("the roles leave no channel to predict: forcing: t2m lsm")));
+  EXPECT_THAT(
+      [&] {
+        check_chosen(two, channel_roles(two, {}, {"*=diagnostic"}), {}, {0, 1});
+      },
+      ThrowsMessage<ConfigError>(HasSubstr("the roles leave no channel to predict from: diagnostic: t2m lsm")));
 }
 
 TEST(ChannelRoles, OfOneNameAreOne) {
