@@ -29,7 +29,8 @@ std::vector<std::string> parse_list(const std::string& text) {
 
 void make_mosaic(Application& application, const TrainedRun& run) {
   const train::MosaicOptions options{.output = text_flag(run.line, "mosaic"),
-                                     .overlap = whole_flag(run.line, "overlap", run.config.data.data_size / 4, 0)};
+                                     .overlap = whole_flag(run.line, "overlap", run.config.data.data_size / 4, 0),
+                                     .channels = parse_list(text_flag(run.line, "channels"))};
   const launch::RankInfo place = this_rank_info();
   label_process(place);
   TrainedRun own = run;
@@ -39,11 +40,12 @@ void make_mosaic(Application& application, const TrainedRun& run) {
   observe::Progress progress(console, {.title = "mosaic", .unit = "crops", .now_s = {}});
   run_as_rank(world, [&] {
     with_trained_model(application, own, [&](const train::TrainedModel& model) {
-      train::predict_mosaic(model, options, world, [&](int64_t done, int64_t) { progress.update(done); });
+      const auto written = train::predict_mosaic(model, options, world, [&](int64_t done, int64_t) { progress.update(done); });
       progress.finish();
-      if (world.is_main()) application.out << "checkpoint " << model.checkpoint().string() << ", step " << model.step() << "\n";
+      if (!world.is_main()) return;
+      application.out << "checkpoint " << model.checkpoint().string() << ", step " << model.step() << "\n";
+      for (const auto& path : written) application.out << path.string() << "\n";
     });
-    if (world.is_main()) application.out << options.output.string() << "\n";
   });
 }
 

@@ -9,67 +9,15 @@
 #include "core/error.h"
 #include "core/file.h"
 #include "core/text.h"
-#include "data/sample/sequences.h"
-#include "data/sample/state_transform.h"
-#include "observe/image/png.h"
 #include "train/evaluate/channel_units.h"
 #include "train/evaluate/field_animation.h"
-#include "train/evaluate/persistence.h"
 #include "train/evaluate/prediction_file.h"
 #include "train/evaluate/rollout.h"
+#include "train/evaluate/sample_picture.h"
 #include "train/run/field_picture.h"
 
 namespace welkin::train {
-namespace {
-
 namespace fs = std::filesystem;
-
-std::vector<int64_t> channel_indices(const data::SampleSpec& spec, const std::vector<std::string>& names) {
-  if (names.empty()) return {0};
-  std::vector<int64_t> indices;
-  for (const std::string& name : names) {
-    const auto found = std::find(spec.target.channels.begin(), spec.target.channels.end(), name);
-    if (found == spec.target.channels.end()) {
-      throw ConfigError("predict", cat("there is no such channel: channel=", name),
-                        cat("Choose one of: ", join(spec.target.channels, ", ")));
-    }
-    indices.push_back(found - spec.target.channels.begin());
-  }
-  return indices;
-}
-
-struct Forecast {
-  int64_t index = 0;
-  at::Tensor input, target, prediction;  // (1, C, ...)
-};
-
-std::string with_unit(const data::ArraySpec& array, const ChannelUnits& shown, int64_t channel) {
-  const auto c = static_cast<size_t>(channel);
-  return shown.units[c].empty() ? array.channels[c] : cat(array.channels[c], " [", shown.units[c], "]");
-}
-
-// The picture of one sample in the units of channel_units.h. The input's panel is the newest step of the channel, or, where the
-// input holds other quantities than the target (dark matter and gas), its first channel.
-void draw_sample(const data::SampleSpec& spec, const Forecast& forecast, int64_t channel, const std::string& lead,
-                 const fs::path& path) {
-  const ChannelUnits before = input_units(spec), after = target_units(spec);
-  const auto plane = [](const at::Tensor& batch, const ChannelUnits& shown, int64_t at_channel) {
-    return plane_of(rescaled(batch, shown.offset, shown.scale).select(0, 0), at_channel);
-  };
-  ForecastPicture picture;
-  picture.title = cat("sample ", forecast.index, ", ", with_unit(spec.target, after, channel), lead);
-  const int64_t earlier = has_persistence(spec) ? data::earlier_channels(spec)[static_cast<size_t>(channel)] : -1;
-  picture.input_is_earlier_target = earlier >= 0 && data::difference_of_transforms(spec, channel, earlier).empty();
-  const int64_t shown = std::max<int64_t>(earlier, 0);
-  if (!picture.input_is_earlier_target) picture.input_title = cat("input: ", with_unit(spec.input, before, shown));
-  picture.input = plane(forecast.input, before, shown);
-  picture.target = plane(forecast.target, after, channel);
-  picture.prediction = plane(forecast.prediction, after, channel);
-  picture.map = map_of(spec);
-  observe::image::write_png(path, draw_forecast(picture));
-}
-
-}  // namespace
 
 std::vector<int64_t> spread_indices(int64_t size, int64_t count) {
   std::vector<int64_t> indices;
@@ -82,7 +30,8 @@ namespace {
 
 // One sample: its own target and prediction, and of a rollout all leads, (1, lead, C, ...), the last one to be drawn.
 struct LeadForecast {
-  Forecast shown;
+  int64_t index = 0;
+  SampleFields shown;
   at::Tensor targets, predictions;
 };
 
@@ -90,16 +39,16 @@ LeadForecast one_step(const TrainedModel& model, data::Pipeline& batches, int64_
   batches.resume({.epoch = 0, .step = index});
   const data::Batch batch = batches.next();
   const at::Tensor prediction = model.predict(batch);
-  return {{index, batch.input, batch.target, prediction}, batch.target, prediction};
+  return {index, {batch.input, batch.target, prediction}, batch.target, prediction};
 }
 
 LeadForecast many_steps(const Rollout& rollout, int64_t index) {
-  LeadForecast forecast;
+  LeadForecast forecast{.index = index, .shown = {}, .targets = {}, .predictions = {}};
   std::vector<at::Tensor> targets, predictions;
   rollout.run({index}, [&](const RolloutStep& step) {
     targets.push_back(step.target);
     predictions.push_back(step.prediction);
-    forecast.shown = {index, step.start, step.target, step.prediction};
+    forecast.shown = {step.start, step.target, step.prediction};
   });
   forecast.targets = at::stack(targets, 1);
   forecast.predictions = at::stack(predictions, 1);
@@ -119,8 +68,7 @@ void animate_sample(const data::SampleSpec& spec, const LeadForecast& forecast, 
       return plane_of(rescaled(leads.select(1, lead), shown.offset, shown.scale).select(0, 0), channel);
     };
     const at::Tensor target = plane(forecast.targets), difference = (plane(forecast.predictions) - target).contiguous();
-    movie.titles.push_back(
-        cat("sample ", forecast.shown.index, ", ", with_unit(spec.target, shown, channel), ", lead ", lead + 1));
+    movie.titles.push_back(cat("sample ", forecast.index, ", ", with_unit(spec.target, shown, channel), ", lead ", lead + 1));
     movie.panels[0].planes.push_back(target);
     movie.panels[1].planes.push_back((target + difference).contiguous());
     movie.panels[2].planes.push_back(difference);
@@ -138,7 +86,7 @@ std::vector<int64_t> lead_steps(const TrainedModel& model, int64_t steps) {
 
 std::vector<fs::path> write_forecasts(const TrainedModel& model, const ForecastOptions& options) {
   const data::SampleSpec& spec = model.dataset().spec();
-  const auto channels = channel_indices(spec, options.channels);
+  const auto channels = picture_channels(spec, options.channels);
   std::optional<Rollout> rollout;
   if (options.animation && options.rollout_steps < 2)
     throw ConfigError("predict", "an animation shows several leads: rollout_steps=1", "Give --rollout_steps of 2 or more");
@@ -160,7 +108,8 @@ std::vector<fs::path> write_forecasts(const TrainedModel& model, const ForecastO
       for (const int64_t channel : channels) {
         const std::string& name = spec.target.channels[static_cast<size_t>(channel)];
         written.push_back(options.folder / cat("sample_", index, "_", name, last_lead, ".png"));
-        draw_sample(spec, forecast.shown, channel, rollout ? cat(", lead ", options.rollout_steps) : "", written.back());
+        draw_sample(spec, forecast.shown, channel, {cat("sample ", index), rollout ? cat(", lead ", options.rollout_steps) : ""},
+                    written.back());
         if (!options.animation) continue;
         written.push_back(options.folder / cat("sample_", index, "_", name, observe::image::extension_of(*options.animation)));
         animate_sample(spec, forecast, channel, written.back(), *options.animation);

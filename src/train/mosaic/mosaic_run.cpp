@@ -20,7 +20,9 @@
 #include "data/formats/array_writer.h"
 #include "parallel/comm/collectives.h"
 #include "train/evaluate/prediction_file.h"
+#include "train/evaluate/sample_picture.h"
 #include "train/mosaic/mosaic_axis.h"
+#include "train/mosaic/mosaic_picture.h"
 
 namespace welkin::train {
 namespace {
@@ -85,6 +87,9 @@ class Mosaic {
 
   void finish() { writer_->finish(); }
 
+  // (C, y, x) as the files hold it, of the plane in the middle; undefined on ranks that do not have it.
+  const at::Tensor& middle() const { return middle_; }
+
  private:
   // (C, s, s, s) in the files' values.
   at::Tensor predict_crop(const std::array<int64_t, 3>& crop) const {
@@ -146,6 +151,7 @@ class Mosaic {
       if (axes_[0].weight(row, i) == 0 || !missing_.contains(plane) || --missing_.at(plane) > 0) continue;
       const at::Tensor values = planes_.at(plane).to(at::kFloat).contiguous();
       const data::ArrayRegion region{{0, plane, 0, 0}, {channels_, plane + 1, axes_[1].extent(), axes_[2].extent()}};
+      if (plane == axes_[0].extent() / 2) middle_ = values;
       writer_->write(0, region, std::as_bytes(std::span(values.const_data_ptr<float>(), static_cast<size_t>(values.numel()))));
       planes_.erase(plane);
     }
@@ -156,7 +162,8 @@ class Mosaic {
   std::array<MosaicAxis, 3> axes_;
   int64_t channels_;
   std::unique_ptr<data::ArrayWriter> writer_;
-  std::map<int64_t, int64_t> missing_;    // of each plane of this rank: rows of crops that are to come
+  std::map<int64_t, int64_t> missing_;  // of each plane of this rank: rows of crops that are to come
+  at::Tensor middle_;
   std::map<int64_t, at::Tensor> planes_;  // begun: (C, y, x) float64 sums
 };
 
@@ -169,14 +176,21 @@ void check_mosaic_output(const fs::path& output) {
 
 }  // namespace
 
-void predict_mosaic(const TrainedModel& model, const MosaicOptions& options, const parallel::World& world,
-                    const std::function<void(int64_t, int64_t)>& progress) {
+std::vector<fs::path> predict_mosaic(const TrainedModel& model, const MosaicOptions& options, const parallel::World& world,
+                                     const std::function<void(int64_t, int64_t)>& progress) {
   const data::BoxDataset& boxes = boxes_of(model);
   const auto extent = boxes.extent();
   const auto periodic = boxes.periodic();
   const int64_t crop = model.config().data.data_size;
   const auto axis = [&](size_t a) { return MosaicAxis(extent[a], crop, options.overlap, periodic[a]); };
   const std::array<MosaicAxis, 3> axes{axis(0), axis(1), axis(2)};
+  const data::SampleSpec& spec = boxes.spec();
+  const std::vector<int64_t> channels = picture_channels(spec, options.channels);
+  std::vector<fs::path> pictures;
+  for (const int64_t channel : channels) {
+    const std::string& name = spec.target.channels[static_cast<size_t>(channel)];
+    pictures.push_back(options.output.parent_path() / cat(options.output.stem().string(), "_", name, ".png"));
+  }
   const auto meet = [&] {
     if (world.size() > 1) parallel::barrier(world.world_group());
   };
@@ -191,9 +205,14 @@ void predict_mosaic(const TrainedModel& model, const MosaicOptions& options, con
   if (!mosaic) mosaic = std::make_unique<Mosaic>(model, options, axes);
   mosaic->predict(extent[0] * world.rank() / world.size(), extent[0] * (world.rank() + 1) / world.size(), progress);
   mosaic->finish();
+  if (mosaic->middle().defined()) draw_mosaic_plane(model, extent[0] / 2, mosaic->middle(), channels, pictures);
   meet();
-  if (!world.is_main()) return;
-  fs::is_directory(unfinished) ? publish_folder(unfinished, options.output) : fs::rename(unfinished, options.output);
+  if (world.is_main()) {
+    fs::is_directory(unfinished) ? publish_folder(unfinished, options.output) : fs::rename(unfinished, options.output);
+  }
+  std::vector<fs::path> written{options.output};
+  written.insert(written.end(), pictures.begin(), pictures.end());
+  return written;
 }
 
 }  // namespace welkin::train
