@@ -48,7 +48,11 @@ RunFacts of_all_steps(const config::RunConfig& config, RunFacts facts) {
   memory.recompute_flops *= kept_passes;
   const bool runs_again = steps > 1 && config.loss.multistep_recompute;
   if (runs_again) memory.recompute_flops += kept_passes * forward;
-  if (config.parallel.pipeline_parallel > 1) return facts;
+  if (config.parallel.pipeline_parallel > 1) {  // how many passes are held, the schedule says
+    if (!runs_again) memory.kept = members * memory.kept;
+    for (StageFacts& stage : facts.stages) stage.inputs_held *= members;
+    return facts;
+  }
   if (runs_again) {
     memory.kept.ends += kept_passes * static_cast<double>(facts.input_values);
   } else {

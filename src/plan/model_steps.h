@@ -24,8 +24,8 @@ struct StagePasses {
 StagePasses stage_passes(const config::RunConfig& config);
 
 // The facts of a sample of so many steps and members: FLOPs of all, activations of those that have a gradient, or of one where
-// they run again and all their inputs. All members are kept until the backward pass. Of a pipeline activations stay those of one
-// step, of which its schedule says how many a rank holds.
+// they run again and all their inputs. All members are kept until the backward pass. Of a pipeline activations stay those of all
+// members of one step, of which its schedule says how many a rank holds.
 RunFacts of_all_steps(const config::RunConfig& config, RunFacts facts);
 
 // FLOPs of the run over those of a run that is nothing but its part with most steps; 1 where the keys do not tell.

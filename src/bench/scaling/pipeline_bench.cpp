@@ -98,8 +98,8 @@ PipelineFigure measure_schedule(const PipelineProblem& problem, parallel::World&
   engine.learn_shapes(batch);
   const parallel::PipelineStep step{.micros = figure.micros,
                                     .samples = [](int64_t) { return 1; },
-                                    .batch = [&](int64_t) { return parallel::PipelineBatch(batch); },
-                                    .loss = [](int64_t, int64_t, const at::Tensor& output) { return output.sum(); },
+                                    .batches = [&](int64_t) { return std::vector{batch}; },
+                                    .loss = [](int64_t, int64_t, const model::Tensors& outputs) { return outputs.at(0).sum(); },
                                     .backward = [](const at::Tensor& root, const parallel::GradientPass&) { root.backward(); }};
   std::vector<std::pair<double, double>> steps;  // seconds, and the share in which ranks idle
   for (int64_t repeat = 0; repeat <= kPipelineRepeats; ++repeat) {

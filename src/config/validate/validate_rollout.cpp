@@ -99,9 +99,6 @@ void validate_ensemble(Draft& draft) {
   if (std::ranges::count(offload, "activations") + std::ranges::count(offload, "parameters") > 0) {
     refuse("backend.offload", "what leaves the memory is read back for one pass", "Leave activations and parameters out");
   }
-  if (config.parallel.pipeline_parallel > 1) {
-    refuse("parallel.pipeline_parallel", "a pipeline makes one prediction of a sample", "Leave one of them out");
-  }
 }
 
 // One step of the model for each step of training, whose prediction is kept.

@@ -43,13 +43,16 @@ struct PipelineBatch {
 struct PipelineStep {
   int64_t micros = 0;
   int64_t leads = 1;
-  bool only_last = false;                               // the last lead alone has a gradient; one engine is always told the same
-  std::optional<at::ScalarType> autocast{};             // of forward passes and losses
-  std::function<int64_t(int64_t micro)> samples{};      // of a micro-batch: B
-  std::function<PipelineBatch(int64_t micro)> batch{};  // of the first lead; once for each, in their order
-  // (), of each lead, where the last stage is; what a lead without a gradient gives is not looked at.
-  std::function<at::Tensor(int64_t micro, int64_t lead, const at::Tensor& output)> loss{};
-  // Of several leads. next_input: that of the lead after this one, where the last stage is, with a gradient by both.
+  int64_t members = 1;                              // predictions of a sample, which go through every pass together
+  bool only_last = false;                           // the last lead alone has a gradient; one engine is always told the same
+  std::optional<at::ScalarType> autocast{};         // of forward passes and losses
+  std::function<int64_t(int64_t micro)> samples{};  // of a micro-batch: B
+  // Of the first lead, by member; once for each micro-batch, in their order.
+  std::function<std::vector<PipelineBatch>(int64_t micro)> batches{};
+  // (), of each lead and the outputs of its members, where the last stage is; what a lead without a gradient gives is not looked
+  // at.
+  std::function<at::Tensor(int64_t micro, int64_t lead, const model::Tensors& outputs)> loss{};
+  // Of several leads. next_input: a member's of the lead after this one, where the last stage is, with a gradient by both.
   std::function<at::Tensor(int64_t micro, int64_t lead, const at::Tensor& input, const at::Tensor& output)> next_input{};
   std::function<model::ForwardContext(const model::ForwardContext& first, int64_t lead)> context{};
   std::function<void(const at::Tensor& root, const GradientPass& pass)> backward{};

@@ -7,6 +7,8 @@
 #include <ATen/ops/zeros_like.h>
 
 #include <algorithm>
+#include <cstddef>
+#include <iterator>
 #include <map>
 #include <utility>
 #include <vector>
@@ -38,7 +40,7 @@ class PipelineEngine::Step {
   bool run() {
     const std::vector<Pass>& row = schedule_.rows[static_cast<size_t>(engine_.ranks_.group_rank())];
     const bool has_last = shape_.chunks == 1 && row.back().kind == PassKind::Backward;
-    form_ = form_of(fetch(0).input);
+    form_ = form_of(fetch(0).front().input);
     for (size_t i = 0; i < row.size(); ++i) {
       if (row[i].kind == PassKind::Forward) {
         forward(row[i]);
@@ -54,7 +56,7 @@ class PipelineEngine::Step {
 
  private:
   struct Fetched {
-    PipelineBatch batch;
+    std::vector<PipelineBatch> batches;  // by member
     bool is_there = false;
     int64_t passes = 0;  // of this rank's stages, done with it
   };
@@ -69,9 +71,10 @@ class PipelineEngine::Step {
   }
 
   struct Saved {
-    Tensors inputs, outputs;  // the output of the last stage is the loss, undefined where it is not scored
-    at::Tensor input;         // of a first stage: what came from the lead before, a leaf
-    at::Tensor next, fed;     // of a last stage: the next lead's input, and the leaf that this rank takes it as
+    // Leaves of all members: what came over the boundary, for a first stage the inputs that the lead before has made. Of the
+    // last stage the output is the loss, undefined where it is not scored.
+    Tensors inputs, outputs;
+    Tensors next, fed;  // of a last stage by member: the next lead's inputs, and the leaves that this rank takes them as
   };
   using Place = std::pair<int64_t, int64_t>;  // stage of the chain, micro-batch
 
@@ -92,8 +95,15 @@ class PipelineEngine::Step {
             .weights_wait = row[place].kind == PassKind::BackwardInput};
   }
 
-  // Behind the last stage of a lead: the next one's input, of which all leads have the same form.
   Tensors buffers(int64_t boundary, int64_t micro) const {
+    Tensors all;
+    for (int64_t member = 0; member < step_.members; ++member)
+      std::ranges::move(buffers_of_member(boundary, micro), std::back_inserter(all));
+    return all;
+  }
+
+  // Behind the last stage of a lead: the next one's input, of which all leads have the same form.
+  Tensors buffers_of_member(int64_t boundary, int64_t micro) const {
     const int64_t samples = step_.samples(micro);
     if (!is_last(boundary)) {
       return engine_.buffers(shape_.of_model(boundary), samples, step_.autocast.value_or(at::kFloat), form_.options.device());
@@ -103,10 +113,10 @@ class PipelineEngine::Step {
     return {at::empty(sizes, form_.options)};
   }
 
-  const PipelineBatch& fetch(int64_t micro) {
+  const std::vector<PipelineBatch>& fetch(int64_t micro) {
     Fetched& fetched = batches_[static_cast<size_t>(micro)];
-    if (!std::exchange(fetched.is_there, true)) fetched.batch = step_.batch(micro);
-    return fetched.batch;
+    if (!std::exchange(fetched.is_there, true)) fetched.batches = step_.batches(micro);
+    return fetched.batches;
   }
 
   // What came over the boundary before the stage, as the beginning of a graph of our own.
@@ -120,44 +130,64 @@ class PipelineEngine::Step {
     return leaves;
   }
 
-  // Of this lead: the first and the last stage have its input.
-  PipelineBatch batch_of(const Pass& pass, Saved& saved) {
-    PipelineBatch batch = fetch(pass.micro);
+  // Of this lead, by member: the first and the last stage have its input.
+  std::vector<PipelineBatch> batches_of(const Pass& pass, const Saved& saved) {
+    std::vector<PipelineBatch> batches = fetch(pass.micro);
     const int64_t lead = shape_.lead_of(pass.stage);
-    saved.inputs = receive(pass);
-    if (lead == 1) return batch;
-    batch.context = step_.context(batch.context, lead);
-    batch.input = at::Tensor();
-    if (is_first(pass.stage)) batch.input = saved.input = std::exchange(saved.inputs, {}).at(0);
-    if (is_last(pass.stage)) batch.input = std::exchange(fed_[pass.micro], {});
-    if (batch.input.defined()) batch.input = at::alias(batch.input);  // autocast would keep the cast of a leaf
-    return batch;
+    if (lead == 1) return batches;
+    Tensors inputs;
+    if (is_first(pass.stage)) inputs = saved.inputs;
+    if (is_last(pass.stage)) inputs = std::exchange(fed_[pass.micro], {});
+    for (size_t member = 0; member < batches.size(); ++member) {
+      PipelineBatch& batch = batches[member];
+      batch.context = step_.context(batch.context, lead);
+      batch.input = inputs.empty() ? at::Tensor() : at::alias(inputs.at(member));  // autocast would keep the cast of a leaf
+    }
+    return batches;
+  }
+
+  // What all members make of their part of the inputs, one behind the other. Each has casts of weights of its own, whose
+  // gradients would be summed in the low type.
+  Tensors outputs_of(const Pass& pass, const std::vector<PipelineBatch>& batches, const Saved& saved) const {
+    const size_t of_member = is_first(pass.stage) ? 0 : saved.inputs.size() / batches.size();
+    Tensors outputs;
+    auto input = saved.inputs.begin();
+    for (const PipelineBatch& batch : batches) {
+      const ops::AutocastGuard autocast(form_.options.device().type(), step_.autocast);
+      const auto end = input + static_cast<std::ptrdiff_t>(of_member);
+      std::ranges::move(engine_.pass_forward(shape_.of_model(pass.stage), {input, end}, batch), std::back_inserter(outputs));
+      input = end;
+    }
+    return outputs;
   }
 
   void forward(const Pass& pass) {
     Saved saved;
-    const PipelineBatch batch = batch_of(pass, saved);
+    saved.inputs = receive(pass);
+    const std::vector<PipelineBatch> batches = batches_of(pass, saved);
     {
       const at::AutoGradMode with_graph(at::GradMode::is_enabled() && has_gradient(pass.stage));
-      const ops::AutocastGuard autocast(form_.options.device().type(), step_.autocast);
-      saved.outputs = engine_.pass_forward(shape_.of_model(pass.stage), saved.inputs, batch);
-      is_last(pass.stage) ? end_lead(pass, batch.input, saved) : messages_.send({pass.stage, pass.micro, false}, saved.outputs);
+      saved.outputs = outputs_of(pass, batches, saved);
+      is_last(pass.stage) ? end_lead(pass, batches, saved) : messages_.send({pass.stage, pass.micro, false}, saved.outputs);
     }
     if (has_gradient(pass.stage)) saved_.emplace(Place(pass.stage, pass.micro), std::move(saved));
     engine_.most_held_ = std::max(engine_.most_held_, static_cast<int64_t>(saved_.size() + waiting_.size()));
     Fetched& fetched = batches_[static_cast<size_t>(pass.micro)];
-    if (++fetched.passes == shape_.leads * shape_.chunks) fetched.batch = {};
+    if (++fetched.passes == shape_.leads * shape_.chunks) fetched.batches = {};
   }
 
-  // The loss, and the input of the next lead, for the first stage and for this one.
-  void end_lead(const Pass& pass, const at::Tensor& input, Saved& saved) {
+  // The loss, and the inputs of the next lead, for the first stage and for this one.
+  void end_lead(const Pass& pass, const std::vector<PipelineBatch>& batches, Saved& saved) {
+    const ops::AutocastGuard autocast(form_.options.device().type(), step_.autocast);
     const int64_t lead = shape_.lead_of(pass.stage);
-    const at::Tensor output = std::move(saved.outputs.at(0));
-    saved.outputs = {step_.loss(pass.micro, lead, output)};
+    const Tensors outputs = std::exchange(saved.outputs, {});
+    saved.outputs = {step_.loss(pass.micro, lead, outputs)};
     if (lead == shape_.leads) return;
-    saved.next = step_.next_input(pass.micro, lead, input, output);
-    messages_.send({pass.stage, pass.micro, false}, {saved.next});
-    saved.fed = saved.next.detach().requires_grad_(has_gradient(pass.stage));
+    for (size_t member = 0; member < batches.size(); ++member) {
+      saved.next.push_back(step_.next_input(pass.micro, lead, batches[member].input, outputs.at(member)));
+      saved.fed.push_back(saved.next.back().detach().requires_grad_(has_gradient(pass.stage)));
+    }
+    messages_.send({pass.stage, pass.micro, false}, saved.next);
     fed_[pass.micro] = saved.fed;
   }
 
@@ -172,7 +202,6 @@ class PipelineEngine::Step {
     }
     if (!sends_back(pass.stage)) return;
     Tensors gradients;
-    if (saved.input.defined()) gradients.push_back(gradient_of(saved.input));
     for (const at::Tensor& input : saved.inputs) gradients.push_back(gradient_of(input));
     messages_.send({pass.stage - 1, pass.micro, true}, gradients);
   }
@@ -189,9 +218,12 @@ class PipelineEngine::Step {
     if (pass.stage + 1 == shape_.chain()) return saved.outputs.at(0);
     const Tensors gradients = messages_.receive({pass.stage, pass.micro, true});
     if (!is_last(pass.stage)) return resume_backward(saved.outputs, gradients);
-    const at::Tensor& own = saved.fed.grad();
-    const at::Tensor of_next = own.defined() ? gradients.at(0) + own : gradients.at(0);
-    return saved.outputs.at(0) + resume_backward({saved.next}, {of_next});
+    Tensors of_next;
+    for (size_t member = 0; member < saved.fed.size(); ++member) {
+      const at::Tensor& own = saved.fed[member].grad();
+      of_next.push_back(own.defined() ? gradients.at(member) + own : gradients.at(member));
+    }
+    return saved.outputs.at(0) + resume_backward(saved.next, of_next);
   }
 
   PipelineEngine& engine_;
@@ -201,7 +233,7 @@ class PipelineEngine::Step {
   Form form_;  // of the model's input
   std::vector<Fetched> batches_;
   StageMessages messages_;
-  std::map<int64_t, at::Tensor> fed_;         // by micro-batch: the input of its next lead, where the last stage is
+  std::map<int64_t, Tensors> fed_;            // by micro-batch: the inputs of its next lead, where the last stage is
   std::map<Place, Saved> saved_;              // between forward and backward pass
   std::map<Place, WeightGradients> waiting_;  // after half of a backward pass
 };

@@ -22,31 +22,6 @@ uint64_t seed_of_lead(uint64_t seed, int64_t lead) {
   return (uint64_t{draw[1]} << 32) | draw[0];
 }
 
-// A member has masks and noise of its own; the first one those of a run without others.
-model::ForwardContext context_of_member(const model::ForwardContext& context, int64_t member) {
-  constexpr uint64_t kTag = 0x6d656d62;  // "memb"
-  model::ForwardContext own = context;
-  if (member == 0) return own;
-  const PhiloxBlock draw = philox(context.seed, static_cast<uint64_t>(member), kTag);
-  own.seed = (uint64_t{draw[1]} << 32) | draw[0];
-  return own;
-}
-
-// Fair: over pairs of different members. A point of the target without a value has none in a member either.
-at::Tensor fair_score(const std::vector<at::Tensor>& members, const at::Tensor& target, const StepOfModel& step) {
-  const auto count = static_cast<double>(members.size());
-  at::Tensor error, spread;
-  for (size_t i = 0; i < members.size(); ++i) {
-    const at::Tensor of_member = step.losses(members[i], target);
-    error = error.defined() ? error + of_member : of_member;
-    for (size_t j = 0; j < i; ++j) {
-      const at::Tensor of_pair = step.losses(members[i], members[j] + target.mul(0));
-      spread = spread.defined() ? spread + of_pair : of_pair;
-    }
-  }
-  return error / count - spread / (count * (count - 1));
-}
-
 }  // namespace
 
 TrainingRollout::TrainingRollout(const data::SampleSpec& spec, const config::RunConfig& config,
@@ -90,8 +65,8 @@ at::Tensor TrainingRollout::ensemble_losses(const at::Tensor& input, const at::T
   }
   at::Tensor sum;
   for (int64_t lead = only_last_ ? steps : 1; lead <= steps; ++lead) {
-    const at::Tensor score = fair_score(of_lead[static_cast<size_t>(lead - 1)], target_of(target, lead), step);
-    sum = sum.defined() ? sum + score : score;
+    const at::Tensor losses = score(of_lead[static_cast<size_t>(lead - 1)], target_of(target, lead), step.losses);
+    sum = sum.defined() ? sum + losses : losses;
   }
   return only_last_ || steps == 1 ? sum : sum / steps;
 }
@@ -137,6 +112,33 @@ model::ForwardContext TrainingRollout::context_of(const model::ForwardContext& f
   model::ForwardContext own = first;
   own.seed = seed_of_lead(first.seed, lead);
   return own;
+}
+
+// A member has masks and noise of its own; the first one those of a run without others.
+model::ForwardContext TrainingRollout::context_of_member(const model::ForwardContext& first, int64_t member) {
+  constexpr uint64_t kTag = 0x6d656d62;  // "memb"
+  model::ForwardContext own = first;
+  if (member == 0) return own;
+  const PhiloxBlock draw = philox(first.seed, static_cast<uint64_t>(member), kTag);
+  own.seed = (uint64_t{draw[1]} << 32) | draw[0];
+  return own;
+}
+
+// Fair: over pairs of different members. A point of the target without a value has none in a member either.
+at::Tensor TrainingRollout::score(const std::vector<at::Tensor>& members, const at::Tensor& target,
+                                  const LossesOfPrediction& losses) {
+  if (members.size() == 1) return losses(members.front(), target);
+  const auto count = static_cast<double>(members.size());
+  at::Tensor error, spread;
+  for (size_t i = 0; i < members.size(); ++i) {
+    const at::Tensor of_member = losses(members[i], target);
+    error = error.defined() ? error + of_member : of_member;
+    for (size_t j = 0; j < i; ++j) {
+      const at::Tensor of_pair = losses(members[i], members[j] + target.mul(0));
+      spread = spread.defined() ? spread + of_pair : of_pair;
+    }
+  }
+  return error / count - spread / (count * (count - 1));
 }
 
 // Noise of the whole sample, of which this rank takes its part: every layout has the same numbers.

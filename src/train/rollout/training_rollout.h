@@ -13,6 +13,7 @@
 #include <cstdint>
 #include <functional>
 #include <optional>
+#include <vector>
 
 #include "model/base/forward_context.h"
 #include "train/rollout/state_feed.h"
@@ -20,11 +21,12 @@
 namespace welkin::train {
 
 using PredictionHook = std::function<void(const at::Tensor& prediction)>;
+using LossesOfPrediction = std::function<at::Tensor(const at::Tensor& prediction, const at::Tensor& target)>;
 
 // What a step of the model is: its prediction (B, C', ...), and the losses (B) of one.
 struct StepOfModel {
   std::function<at::Tensor(const at::Tensor& input, const model::ForwardContext& context)> forward;
-  std::function<at::Tensor(const at::Tensor& prediction, const at::Tensor& target)> losses{};
+  LossesOfPrediction losses{};
 };
 
 class TrainingRollout {
@@ -51,12 +53,16 @@ class TrainingRollout {
 
   // The parts of losses(), for who makes the passes in an order of its own; leads from 1. start(): the first lead's input, with
   // noise where a gradient is wanted. next(): that of the lead after this one, of which `input` and `prediction` are; of whole
-  // samples `samples` and `target`. Whether the last lead alone has a gradient, and losses.
+  // samples `samples` and `target`. score(): the losses (B) of what all members predict for one lead; of one member they are its
+  // own. Whether the last lead alone has a gradient, and losses.
   at::Tensor start(const at::Tensor& input, const at::Tensor& target, const model::ForwardContext& context) const;
   at::Tensor next(const at::Tensor& input, const at::Tensor& prediction, const at::Tensor& samples, const at::Tensor& target,
                   int64_t lead) const;
   at::Tensor target_of(const at::Tensor& target, int64_t lead) const;
   static model::ForwardContext context_of(const model::ForwardContext& first, int64_t lead);
+  int64_t members() const { return members_; }
+  static model::ForwardContext context_of_member(const model::ForwardContext& first, int64_t member);
+  static at::Tensor score(const std::vector<at::Tensor>& members, const at::Tensor& target, const LossesOfPrediction& losses);
   bool only_last() const { return only_last_; }
 
  private:

@@ -92,8 +92,8 @@ class EagerStep : public Step {
   at::Tensor scaled_loss(at::Tensor& loss) const;
   at::Tensor nothing_of_all() const;
   void pipeline_step(data::Batch& batch, const Source& next, std::vector<int64_t>& samples);
-  parallel::PipelineBatch first_lead(const data::Batch& batch, bool with_noise) const;
-  at::Tensor lead_loss(const data::Batch& batch, int64_t lead, int64_t leads, const at::Tensor& output);
+  std::vector<parallel::PipelineBatch> first_lead(const data::Batch& batch, bool with_noise) const;
+  at::Tensor lead_loss(const data::Batch& batch, int64_t lead, int64_t leads, const std::vector<at::Tensor>& outputs);
   std::vector<at::Tensor> own_gradients(const data::Batch& batch);
   bool is_rechecked() const;
   void recheck(const data::Batch& batch);

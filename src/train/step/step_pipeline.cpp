@@ -29,24 +29,42 @@ at::Tensor zero_gradients(const parallel::ParamTable& table) {
   return parallel::resume_backward(parameters, zeros);
 }
 
-}  // namespace
-
-// What the first stage takes of samples of any number of steps.
-parallel::PipelineBatch EagerStep::first_lead(const data::Batch& batch, bool with_noise) const {
-  const model::ForwardContext context{.seed = config_.loop.seed, .step = setup_.counter, .sample = batch.sample};
-  const at::Tensor input = batch.input.contiguous(memory_format(batch.input.dim(), channels_last_));
-  if (!setup_.rollout) return {input, context};
-  if (with_noise) return {setup_.rollout->start(input, batch.target, context), context};
-  return {setup_.rollout->first_input(input).contiguous(input.suggest_memory_format()), context};
+// (), zero, with a gradient of zeros for what has made these.
+at::Tensor nothing_of(const std::vector<at::Tensor>& outputs) {
+  at::Tensor sum = outputs.front().sum();
+  for (size_t i = 1; i < outputs.size(); ++i) sum = sum + outputs[i].sum();
+  return sum.to(at::kFloat) * 0;
 }
 
-// Scaled, of one lead's part of the micro-batch's loss; nothing where the lead is not scored.
-at::Tensor EagerStep::lead_loss(const data::Batch& batch, int64_t lead, int64_t leads, const at::Tensor& output) {
-  if (lead == 1 && options_.on_forward) show_forward(batch, output);
+}  // namespace
+
+// What the first stage takes of samples of any number of steps, by member.
+std::vector<parallel::PipelineBatch> EagerStep::first_lead(const data::Batch& batch, bool with_noise) const {
+  const model::ForwardContext context{.seed = config_.loop.seed, .step = setup_.counter, .sample = batch.sample};
+  const at::Tensor input = batch.input.contiguous(memory_format(batch.input.dim(), channels_last_));
+  if (!setup_.rollout) return {{input, context}};
+  const TrainingRollout& rollout = *setup_.rollout;
+  std::vector<parallel::PipelineBatch> members;
+  for (int64_t member = 0; member < rollout.members(); ++member) {
+    const model::ForwardContext own = TrainingRollout::context_of_member(context, member);
+    members.push_back({with_noise ? rollout.start(input, batch.target, own)
+                                  : rollout.first_input(input).contiguous(input.suggest_memory_format()),
+                       own});
+  }
+  return members;
+}
+
+// Scaled, of one lead's part of the micro-batch's loss; nothing where the lead is not scored. `outputs`: of all members, of which
+// the first is shown.
+at::Tensor EagerStep::lead_loss(const data::Batch& batch, int64_t lead, int64_t leads, const std::vector<at::Tensor>& outputs) {
+  if (lead == 1 && options_.on_forward) show_forward(batch, outputs.front());
   const bool only_last = setup_.rollout && setup_.rollout->only_last();
   if (only_last && lead < leads) return {};
   const at::Tensor target = setup_.rollout ? setup_.rollout->target_of(batch.target, lead) : batch.target;
-  at::Tensor loss = setup_.layout.shard.losses(*setup_.loss, output, target).sum() / samples_of(batch);
+  const auto losses_of_one = [this](const at::Tensor& output, const at::Tensor& truth) {
+    return setup_.layout.shard.losses(*setup_.loss, output, truth);
+  };
+  at::Tensor loss = TrainingRollout::score(outputs, target, losses_of_one).sum() / samples_of(batch);
   if (leads > 1 && !only_last) loss = loss / leads;
   at::Tensor scaled = scaled_loss(loss);
   loss_ += loss.detach();
@@ -62,22 +80,23 @@ void EagerStep::pipeline_step(data::Batch& batch, const Source& next, std::vecto
   const TrainingRollout* rollout = setup_.rollout.get();
   parallel::PipelineStep step{.micros = micro_steps_of(batch),
                               .leads = rollout != nullptr ? rollout->steps_of(batch.target) : 1,
+                              .members = rollout != nullptr ? rollout->members() : 1,
                               .only_last = rollout != nullptr && rollout->only_last(),
                               .autocast = autocast_dtype(config_.precision.amp_mode)};
   std::vector<data::Batch> under_way(static_cast<size_t>(step.micros));  // where the last stage is, until the last loss is made
   const auto of_micro = [&](int64_t micro) -> data::Batch& { return under_way[static_cast<size_t>(micro)]; };
   step.samples = [=](int64_t micro) { return micro < own_micros ? std::min(micro_size, of_step - micro * micro_size) : 1; };
-  step.batch = [&](int64_t micro) -> parallel::PipelineBatch {
+  step.batches = [&](int64_t micro) {
     const bool is_own = micro < own_micros;
     if (is_own && micro > 0) batch = fetch(next);
     if (is_own) samples.insert(samples.end(), batch.indices.begin(), batch.indices.end());
     data::Batch own = is_own ? kept(batch) : zero_batch(batch, setup_.counter);
-    parallel::PipelineBatch given = first_lead(own, is_own);
+    std::vector<parallel::PipelineBatch> given = first_lead(own, is_own);
     if (setup_.pipeline->has_output()) of_micro(micro) = std::move(own);
     return given;
   };
-  step.loss = [&](int64_t micro, int64_t lead, const at::Tensor& output) {
-    at::Tensor loss = micro < own_micros ? lead_loss(of_micro(micro), lead, step.leads, output) : output.sum().to(at::kFloat) * 0;
+  step.loss = [&](int64_t micro, int64_t lead, const std::vector<at::Tensor>& outputs) {
+    at::Tensor loss = micro < own_micros ? lead_loss(of_micro(micro), lead, step.leads, outputs) : nothing_of(outputs);
     if (lead == step.leads) of_micro(micro) = {};
     return loss;
   };

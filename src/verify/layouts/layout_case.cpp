@@ -22,8 +22,8 @@ constexpr size_t kNumOptions = 11, kNumSchedules = 4;
 using OptionLevels = std::array<size_t, kNumOptions>;  // of the options below, in their order
 
 // sequence parallel, context mode, joint qkv, micro-batches, dropout, rank order, sharded input and output, gradients' type,
-// shared training state, weights of points, steps of the model
-constexpr OptionLevels kLevels{2, 3, 2, 2, 2, 2, 2, 3, 4, 2, 2};
+// shared training state, weights of points, steps of the model and members
+constexpr OptionLevels kLevels{2, 3, 2, 2, 2, 2, 2, 3, 4, 2, 3};
 
 int64_t ranks_of(const parallel::MeshSizes& sizes) {
   return sizes.dp_replicate * sizes.tp * sizes.cp * sizes.pp * sizes.d * sizes.h * sizes.w;
@@ -42,7 +42,8 @@ LayoutCase case_of(const parallel::MeshSizes& sizes, const OptionLevels& levels)
   c.comm_dtype = std::array{GradientDtype::Same, GradientDtype::Bf16, GradientDtype::Fp16}[levels[7]];
   c.shard = static_cast<config::ShardStage>(levels[8]);
   c.weights = levels[9] == 1;
-  c.steps = levels[10] == 1 ? (sizes.pp > 1 && levels[7] == 2 ? 3 : 2) : 1;
+  if (levels[10] == 1) c.steps = sizes.pp > 1 && levels[7] == 2 ? 3 : 2;
+  if (levels[10] == 2) c.members = 2, c.steps = levels[3] == 1 ? 2 : 1;
   if (sizes.pp > 1) {
     c.depth = 4;
     c.num_micro *= 2;
@@ -59,7 +60,7 @@ LayoutCase canonical(LayoutCase c, parallel::AxisSet axes) {
   if (!axes.contains(parallel::Axis::Cp)) {
     c.options.sequence_parallel = c.joint_qkv = false;
     c.dropout = 0.0;
-    c.steps = 1;
+    c.steps = c.members = 1;
   }
   if (c.sizes.tp == 1) c.options.sequence_parallel = false;
   if (c.sizes.cp == 1) c.options.context_mode = ContextMode::AllGather;
@@ -219,6 +220,7 @@ std::string LayoutCase::text() const {
   }
   if (weights) out += ", weights of points";
   if (steps > 1) out += cat(", ", steps, " steps");
+  if (members > 1) out += cat(", ", members, " members");
   if (comm_dtype != GradientDtype::Same) out += comm_dtype == GradientDtype::Bf16 ? ", bf16 gradients" : ", fp16 gradients";
   return out;
 }
@@ -268,7 +270,7 @@ std::vector<LayoutMove> layout_moves(const std::vector<LayoutCase>& cases) {
       c->joint_qkv = move.before.joint_qkv;
       c->dropout = move.before.dropout;
       c->weights = move.before.weights;
-      c->steps = 1;  // of a pipeline
+      c->steps = c->members = 1;  // of a pipeline
     }
     moves.push_back(std::move(move));
   }

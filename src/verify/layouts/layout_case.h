@@ -28,6 +28,7 @@ struct LayoutCase {
   int64_t batch = 8;     // samples of a step over all ranks
   bool weights = false;  // points without a value, weights of channels and rows
   int64_t steps = 1;     // of the model, each fed with the prediction before it
+  int64_t members = 1;   // predictions of a sample, which noise on the input tells apart
 
   // Ranks whose gradients go into one exchange.
   int64_t exchange_size() const { return sizes.dp_replicate * (options.sharded_io ? sizes.cp : 1) * num_blocks(); }

@@ -178,7 +178,7 @@ class LayoutChecker {
   const LayoutRun& alone(const LayoutCase& c) {
     LayoutCase serial{.sizes = {}};
     serial.joint_qkv = c.joint_qkv, serial.dropout = c.dropout, serial.depth = c.depth, serial.batch = c.batch;
-    serial.weights = c.weights, serial.steps = c.steps;
+    serial.weights = c.weights, serial.steps = c.steps, serial.members = c.members;
     const std::string problem = cat(serial.text(), " ", serial.depth);
     if (!alone_.contains(problem)) {
       const parallel::MeshGroups one;

@@ -41,6 +41,7 @@ namespace {
 constexpr int64_t kSteps = 3;
 constexpr double kRate = 0.05, kMomentum = 0.5;
 constexpr double kClipNorm = 0.5;  // below the norms that occur: clipping acts
+constexpr double kInputNoise = 0.1;
 
 class LayoutTraining {
  public:
@@ -60,7 +61,7 @@ class LayoutTraining {
     model_->train();
     shard_ = train::SampleShard(plan, groups, problem_spec(shape_));
     if (c.weights) loss_ = train::weighted_loss(std::move(loss_), problem_weights(shape_, device_), "relative_l2");
-    if (c.steps > 1) roll_out();
+    if (c.steps > 1 || c.members > 1) roll_out();
     if (c.sizes.pp > 1) cut_into_stages();
     exchange_gradients();
     for (const parallel::ParamRow& row : run_.table.rows()) momenta_.push_back(at::zeros_like(row.trained().detach()));
@@ -140,6 +141,8 @@ class LayoutTraining {
   void roll_out() {
     config::RunConfig config;
     config.loss.multistep = case_.steps;
+    config.loss.ensemble_members = case_.members;
+    if (case_.members > 1) config.loss.input_noise = kInputNoise;
     config.data.nan_policy = case_.weights ? config::NanPolicy::Hole : config::NanPolicy::Off;
     rollout_.emplace(problem_spec(shape_), config, shard_.region(), device_);
   }
@@ -231,17 +234,26 @@ class LayoutTraining {
     const auto begin = [&](int64_t micro) { return micro * local / num_micro(); };
     const auto count = [&](int64_t micro) { return begin(micro + 1) - begin(micro); };
     const auto own = [&](const at::Tensor& whole, int64_t micro) { return whole.narrow(0, begin(micro), count(micro)); };
-    parallel::PipelineStep step{.micros = num_micro(), .leads = case_.steps, .samples = count};
-    step.batch = [&](int64_t micro) -> parallel::PipelineBatch {
-      const model::ForwardContext context = context_of(data, begin(micro), count(micro));
+    parallel::PipelineStep step{.micros = num_micro(), .leads = case_.steps, .members = case_.members, .samples = count};
+    step.batches = [&](int64_t micro) {
       const at::Tensor input = own(data.input, micro);
-      return {rollout_ ? rollout_->start(input, own(data.target, micro), context) : input, context};
+      std::vector<parallel::PipelineBatch> members;
+      for (int64_t member = 0; member < case_.members; ++member) {
+        const model::ForwardContext context =
+            train::TrainingRollout::context_of_member(context_of(data, begin(micro), count(micro)), member);
+        members.push_back({rollout_ ? rollout_->start(input, own(data.target, micro), context) : input, context});
+      }
+      return members;
     };
-    step.loss = [&](int64_t micro, int64_t lead, const at::Tensor& output) {
+    const auto losses = [this](const at::Tensor& output, const at::Tensor& target) {
+      return shard_.losses(*loss_, output, target);
+    };
+    step.loss = [&](int64_t micro, int64_t lead, const model::Tensors& of_members) {
       const at::Tensor target = own(data.target, micro).narrow(1, (lead - 1) * shape_.out_channels, shape_.out_channels);
-      const at::Tensor part = shard_.losses(*loss_, output, target).sum() / static_cast<double>(case_.batch * case_.steps);
+      const at::Tensor part =
+          train::TrainingRollout::score(of_members, target, losses).sum() / static_cast<double>(case_.batch * case_.steps);
       loss += part.detach();
-      if (lead == 1) outputs[static_cast<size_t>(micro)] = output.detach();
+      if (lead == 1) outputs[static_cast<size_t>(micro)] = of_members.front().detach();
       return part * loss_factor();
     };
     step.next_input = [&](int64_t micro, int64_t lead, const at::Tensor& input, const at::Tensor& output) {

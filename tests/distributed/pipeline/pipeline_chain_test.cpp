@@ -61,7 +61,7 @@ struct ChainModel {
 
 struct ChainCase {
   PipelineSchedule schedule;
-  int64_t micros, leads;
+  int64_t micros, leads, members = 1;
   bool only_last = false, again = false;
 };
 
@@ -70,11 +70,19 @@ struct ChainStep {
   ChainCase of;
 
   int64_t samples(int64_t micro) const { return 1 + micro % 2; }
-  at::Tensor input(int64_t micro) const { return waves(samples(micro), kWidth, 0.3 * static_cast<double>(micro)); }
+  at::Tensor input(int64_t micro, int64_t member = 0) const {
+    return waves(samples(micro), kWidth, 0.3 * static_cast<double>(micro) + 0.2 * static_cast<double>(member));
+  }
   static model::ForwardContext context(int64_t lead) { return {.seed = static_cast<uint64_t>(lead), .step = {}, .sample = {}}; }
-  at::Tensor loss(int64_t micro, int64_t lead, const at::Tensor& output) const {
+  // Of members against the target, and against each other.
+  at::Tensor loss(int64_t micro, int64_t lead, const model::Tensors& outputs) const {
     if (of.only_last && lead < of.leads) return {};
-    return (output - waves(samples(micro), kPredicted, static_cast<double>(10 * lead + micro))).square().sum();
+    at::Tensor sum = at::zeros({}, kDouble);
+    for (const at::Tensor& output : outputs) {
+      sum = sum + (output - waves(samples(micro), kPredicted, static_cast<double>(10 * lead + micro))).square().sum();
+      sum = sum - 0.25 * (output - outputs.front()).square().sum();
+    }
+    return sum;
   }
   at::Tensor next_input(int64_t micro, int64_t lead, const at::Tensor& input, const at::Tensor& output) const {
     const at::Tensor known = at::full({samples(micro), kWidth - kPredicted}, static_cast<double>(lead + micro), kDouble);
@@ -86,14 +94,20 @@ struct ChainStep {
 double run_chain(const ChainModel& model, const ChainStep& step) {
   double sum = 0;
   for (int64_t micro = 0; micro < step.of.micros; ++micro) {
-    at::Tensor input = step.input(micro), total;
+    model::Tensors inputs;
+    for (int64_t member = 0; member < step.of.members; ++member) inputs.push_back(step.input(micro, member));
+    at::Tensor total;
     for (int64_t lead = 1; lead <= step.of.leads; ++lead) {
       const at::AutoGradMode with_graph(!step.of.only_last || lead == step.of.leads);
-      model::Tensors x;
-      for (const model::Segment& segment : model.segments()) x = segment.run(std::move(x), input, ChainStep::context(lead));
-      const at::Tensor loss = step.loss(micro, lead, x.at(0));
+      model::Tensors outputs;
+      for (at::Tensor& input : inputs) {
+        model::Tensors x;
+        for (const model::Segment& segment : model.segments()) x = segment.run(std::move(x), input, ChainStep::context(lead));
+        outputs.push_back(x.at(0));
+        if (lead < step.of.leads) input = step.next_input(micro, lead, input, x.at(0));
+      }
+      const at::Tensor loss = step.loss(micro, lead, outputs);
       if (loss.defined()) total = total.defined() ? total + loss : loss;
-      if (lead < step.of.leads) input = step.next_input(micro, lead, input, x.at(0));
     }
     sum += total.item<double>();
     total.backward();
@@ -102,7 +116,7 @@ double run_chain(const ChainModel& model, const ChainStep& step) {
 }
 
 void expect_chain(const Group& ranks, const ChainCase& c) {
-  SCOPED_TRACE(cat(config::name_of(c.schedule), ", ", c.micros, " micro-batches, ", c.leads, " leads",
+  SCOPED_TRACE(cat(config::name_of(c.schedule), ", ", c.micros, " micro-batches, ", c.leads, " leads, ", c.members, " members",
                    c.only_last ? ", last" : "", c.again ? ", again" : ""));
   const int64_t chunks = c.schedule == PipelineSchedule::Interleaved ? 2 : 1, depth = ranks.size() * chunks;
   const ChainModel wanted(depth), got(depth);
@@ -120,11 +134,17 @@ void expect_chain(const Group& ranks, const ChainCase& c) {
   }
   double sum = 0;
   std::vector<int64_t> passes(static_cast<size_t>(chunks), 0);
-  PipelineStep step{.micros = c.micros, .leads = c.leads, .only_last = c.only_last};
+  PipelineStep step{.micros = c.micros, .leads = c.leads, .members = c.members, .only_last = c.only_last};
   step.samples = [&](int64_t micro) { return of_chain.samples(micro); };
-  step.batch = [&](int64_t micro) { return PipelineBatch{of_chain.input(micro), ChainStep::context(1)}; };
-  step.loss = [&](int64_t micro, int64_t lead, const at::Tensor& output) {
-    at::Tensor of_lead = of_chain.loss(micro, lead, output);
+  step.batches = [&](int64_t micro) {
+    std::vector<PipelineBatch> members;
+    for (int64_t member = 0; member < c.members; ++member) {
+      members.push_back({of_chain.input(micro, member), ChainStep::context(1)});
+    }
+    return members;
+  };
+  step.loss = [&](int64_t micro, int64_t lead, const model::Tensors& outputs) {
+    at::Tensor of_lead = of_chain.loss(micro, lead, outputs);
     if (of_lead.defined()) sum += of_lead.item<double>();
     return of_lead;
   };
@@ -140,13 +160,14 @@ void expect_chain(const Group& ranks, const ChainCase& c) {
   const bool is_last_told = engine.run(step);
   EXPECT_EQ(is_last_told, chunks == 1 && c.schedule != PipelineSchedule::ZeroBubble);
   const double all = all_reduce(ranks, at::full({1}, sum, kDouble)).item<double>();
-  EXPECT_TRUE(tests::close(all, loss, kFp64, 64 * c.micros * c.leads));
+  EXPECT_TRUE(tests::close(all, loss, kFp64, 64 * c.micros * c.leads * c.members));
   for (int64_t stage = ranks.group_rank(); stage < depth; stage += ranks.size()) {
     const at::Tensor& want = wanted.weights[static_cast<size_t>(stage)].grad();
     const at::Tensor& have = got.weights[static_cast<size_t>(stage)].grad();
     ASSERT_TRUE(have.defined()) << stage;
     const double scale = want.abs().max().item<double>();
-    EXPECT_TRUE(tests::rounds_to((have - want).abs().max().item<double>(), 0, scale, kFp64, 256 * c.micros * c.leads)) << stage;
+    EXPECT_TRUE(tests::rounds_to((have - want).abs().max().item<double>(), 0, scale, kFp64, 256 * c.micros * c.leads * c.members))
+        << stage;
   }
 }
 
@@ -161,7 +182,10 @@ const RankTest kChains("pipeline_chains", [](Connection& connection) {
         for (const bool only_last : {false, true}) {
           for (const bool again : {false, true}) {
             if (again && schedule == PipelineSchedule::ZeroBubble) continue;
-            expect_chain(ranks, {schedule, micros, leads, only_last && leads > 1, again});
+            for (const int64_t members : {1, 3}) {
+              if (members > 1 && micros > 2) continue;
+              expect_chain(ranks, {schedule, micros, leads, members, only_last && leads > 1, again});
+            }
           }
         }
       }

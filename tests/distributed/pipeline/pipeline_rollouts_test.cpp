@@ -129,6 +129,27 @@ const parallel::RankTest kRolledOutBesides("pipeline_rollouts_beside_axes", [](p
   expect_rollouts_without_pipeline(connection, config, 2);
 });
 
+// Each with noise and masks of its own, of one step of the model and of several.
+const parallel::RankTest kRolledOutMembers("pipeline_rollout_members", [](parallel::Connection& connection) {
+  const ScratchFolder root;
+  for (const PipelineSchedule schedule : kRolloutSchedules) {
+    for (const int64_t leads : {1, 3}) {
+      config::RunConfig config = rollout_config(root, leads);
+      config.parallel.pipeline_schedule = schedule;
+      config.model.dropout = 0.1;
+      config.loss.loss = "mae";
+      config.loss.ensemble_members = 3;
+      expect_rollouts_without_pipeline(connection, config, 2);
+      if (leads == 1 || schedule == PipelineSchedule::ZeroBubble) continue;
+      config.loss.multistep_recompute = true;
+      config.precision.amp_mode = config::AmpMode::Bf16;
+      expect_rollouts_without_pipeline(connection, config, 2);
+      config.loss.multistep_gradient = config::MultistepGradient::Last;
+      expect_rollouts_without_pipeline(connection, config, 2);
+    }
+  }
+});
+
 const parallel::RankTest kRolloutsHeld("pipeline_rollouts_held", [](parallel::Connection& connection) {
   const ScratchFolder root;
   for (const PipelineSchedule schedule : kRolloutSchedules) {
@@ -189,6 +210,7 @@ TEST(PipelineRollouts, RefuseBlocksThatLookAtTheInput) { parallel::run_on_ranks(
 TEST(PipelineRollouts, AreThoseOfOneProcess) { parallel::run_on_ranks("pipeline_rollouts", 2, 180); }
 TEST(PipelineRollouts, GoThroughFourStages) { parallel::run_on_ranks("pipeline_rollouts_of_four", 4, 180); }
 TEST(PipelineRollouts, GoWithEveryOption) { parallel::run_on_ranks("pipeline_rollout_options", 2, 180); }
+TEST(PipelineRollouts, HaveMembers) { parallel::run_on_ranks("pipeline_rollout_members", 2, 180); }
 TEST(PipelineRollouts, GoBesideEveryOtherAxis) { parallel::run_on_ranks("pipeline_rollouts_beside_axes", 4, 180); }
 TEST(PipelineRollouts, HoldTheActivationsThatTheScheduleSays) { parallel::run_on_ranks("pipeline_rollouts_held", 2, 120); }
 
