@@ -118,8 +118,6 @@ void validate_replay(Draft& draft) {
          "Leave one of them out");
   refuse(!config.data.datasets.empty(), "data.datasets", "samples that are drawn by weight do not follow each other",
          "Train with a replay buffer on one data set");
-  refuse(config.parallel.pipeline_parallel > 1, "parallel.pipeline_parallel",
-         "the last stage of a pipeline has the prediction, the first needs it", "Leave one of them out");
   refuse(config.backend.cuda_graph, "backend.cuda_graph", "a recorded step does not show its predictions",
          "Leave one of them out");
 }

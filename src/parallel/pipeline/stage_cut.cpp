@@ -6,6 +6,7 @@
 #include <limits>
 #include <numeric>
 #include <optional>
+#include <set>
 #include <string_view>
 
 #include "core/error.h"
@@ -111,6 +112,17 @@ std::string text_of(const std::vector<StageRange>& stages) {
     parts.push_back(stage.end - stage.begin == 1 ? cat(stage.begin) : cat(stage.begin, "-", stage.end - 1));
   }
   return join(parts, ",");
+}
+
+std::vector<int64_t> input_readers(const std::vector<model::Segment>& segments, const std::vector<StageRange>& stages,
+                                   int64_t ranks) {
+  std::set<int64_t> readers;
+  for (size_t stage = 0; stage < stages.size(); ++stage) {
+    const bool reads = std::any_of(segments.begin() + stages[stage].begin, segments.begin() + stages[stage].end,
+                                   [](const model::Segment& segment) { return segment.reads_input; });
+    if (reads) readers.insert(static_cast<int64_t>(stage) % ranks);
+  }
+  return {readers.begin(), readers.end()};
 }
 
 }  // namespace welkin::parallel

@@ -32,4 +32,9 @@ std::vector<StageRange> stages_of_text(const std::string& text, int64_t segments
 // "0-3,4-7".
 std::string text_of(const std::vector<StageRange>& stages);
 
+// Of the ranks of a pipeline, where rank r has the stages r, r + ranks, ...: those with a segment that may look at the model's
+// input.
+std::vector<int64_t> input_readers(const std::vector<model::Segment>& segments, const std::vector<StageRange>& stages,
+                                   int64_t ranks);
+
 }  // namespace welkin::parallel

@@ -21,9 +21,12 @@ struct SlotTensor {
   bool is_state = false;
 };
 
+std::string name_of(int64_t slot, bool is_state) { return cat(is_state ? "state." : "sample.", slot); }
+
+// Of a rank that holds states.
 std::vector<SlotTensor> tensors_of_slot(const ReplayBuffer& replay, int64_t slot) {
-  return {{.name = cat("sample.", slot), .own = replay.samples().select(0, slot)},
-          {.name = cat("state.", slot), .own = replay.states().select(0, slot), .is_state = true}};
+  return {{.name = name_of(slot, false), .own = replay.samples().select(0, slot)},
+          {.name = name_of(slot, true), .own = replay.states().select(0, slot), .is_state = true}};
 }
 
 // (lanes) or (lanes, C, ...).
@@ -58,11 +61,11 @@ at::Tensor joined_lanes(const ReplayBuffer& replay, const at::Tensor& rows, cons
 bool has_same_size(const Checkpoint& checkpoint, const ReplayBuffer& replay) {
   const auto& stored = checkpoint.index().tensors;
   const int64_t slots = replay.plan().slots();
-  if (checkpoint.contains(stored_name(kReplayGroup, cat("state.", slots)))) return false;
+  if (checkpoint.contains(stored_name(kReplayGroup, name_of(slots, true)))) return false;
   for (int64_t slot = 0; slot < slots; ++slot) {
-    for (const SlotTensor& tensor : tensors_of_slot(replay, slot)) {
-      const auto record = stored.find(stored_name(kReplayGroup, tensor.name));
-      const PiecePlace place = place_of_lanes(replay, whole_rows(replay, tensor.is_state));
+    for (const bool is_state : {false, true}) {
+      const auto record = stored.find(stored_name(kReplayGroup, name_of(slot, is_state)));
+      const PiecePlace place = place_of_lanes(replay, whole_rows(replay, is_state));
       if (record == stored.end() || record->second.shape != place.whole_shape) return false;
     }
   }
@@ -86,6 +89,7 @@ CheckpointGroup replay_group(const ReplayBuffer& replay, const parallel::MeshGro
   const bool is_writer = mesh.along(parallel::Axis::Tp).group_rank() == 0 && mesh.along(parallel::kSampleParts).group_rank() == 0;
   replay.sync();
   CheckpointGroup group{.name = kReplayGroup, .tensors = {}};
+  if (!replay.holds_states()) return group;
   for (int64_t slot = 0; slot < replay.plan().slots(); ++slot) {
     for (const SlotTensor& tensor : tensors_of_slot(replay, slot)) {
       const at::Tensor rows = whole_states(replay, tensor);
@@ -102,7 +106,8 @@ CheckpointGroup replay_group(const ReplayBuffer& replay, const parallel::MeshGro
 
 std::string load_replay(const Checkpoint& checkpoint, const ReplayBuffer& replay) {
   if (!has_same_size(checkpoint, replay)) return "The checkpoint has no replay buffer of this size: it begins empty";
-  for (int64_t slot = 0; slot < replay.plan().slots(); ++slot) {
+  const int64_t slots = replay.holds_states() ? replay.plan().slots() : 0;
+  for (int64_t slot = 0; slot < slots; ++slot) {
     for (const SlotTensor& tensor : tensors_of_slot(replay, slot)) {
       const std::vector<int64_t> shape = whole_rows(replay, tensor.is_state);
       const at::Tensor rows = checkpoint.read_piece(stored_name(kReplayGroup, tensor.name), place_of_lanes(replay, shape),

@@ -156,8 +156,9 @@ void RunData::open_replay(const Layout& layout) {
                                .steps_per_epoch = std::max<int64_t>(1, whole_steps),
                                .seed = config_.loop.seed});
   const int64_t lanes = batch / ranks;
-  replay_ = std::make_unique<ReplayBuffer>(*train_, plan, config_, ReplayLanes{.first = rank * lanes, .count = lanes},
-                                           layout.shard, device_);
+  replay_ =
+      std::make_unique<ReplayBuffer>(*train_, plan, config_, ReplayLanes{.first = rank * lanes, .count = lanes}, layout.shard,
+                                     device_, ReplayStages{layout.groups.along(parallel::Axis::Pp), layout.input_readers});
   context_.log.info(cat("Replay buffer: ", config_.loss.replay_buffer, " states for each of ", batch, " samples, of rollouts of ",
                         config_.loss.replay_steps, " steps, ", format_bytes(static_cast<uint64_t>(replay_->bytes())),
                         " of this rank's host memory"));

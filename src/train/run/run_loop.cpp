@@ -198,6 +198,7 @@ StepRecord RunLoop::train_step() {
   follow_curriculum();
   if (context_.faults != nullptr) context_.faults->begin_step(state_.position.iteration + 1, parts_.setup.table);
   StepRecord record = step_->run([this] { return next_batch(); }, wants_stop() ? 1 : 0);
+  if (auto* const replay = parts_.data.replay()) replay->end_step();
   state_.is_whole = false;
   parts_.report.share(state_.picture);
   record.iteration = state_.position.iteration + 1;
@@ -248,7 +249,7 @@ void RunLoop::tell_saved() {
 data::Batch RunLoop::next_batch() {
   const observe::Span span(&parts_.profile.tracer(), "data copy in", state_.position.step_in_epoch);
   data::Batch batch = parts_.data.loader().next();
-  if (const auto* const replay = parts_.data.replay()) replay->feed(batch);
+  if (auto* const replay = parts_.data.replay()) replay->feed(batch);
   return batch;
 }
 

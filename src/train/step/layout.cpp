@@ -111,6 +111,7 @@ Layout make_layout(parallel::MeshGroups groups, const SetupSource& source) {
   layout.groups = std::move(groups);
   layout.stages = stages_of(layout.groups.mesh(), source);
   layout.tied = tied_stages_of(layout.stages, layout.groups, source);
+  layout.input_readers = input_readers_of(layout.stages, layout.groups.along(parallel::Axis::Pp).size(), source);
   layout.replicas = layout.exchange = layout.groups.along(parallel::kDp);
   const config::ParallelConfig& parallel = source.config.parallel;
   if (!is_planned(layout.groups.mesh())) {

@@ -47,6 +47,7 @@ struct Layout {
   std::string shard_note;              // where `shard` has nothing to do
   std::vector<parallel::StageRange> stages;  // of the model's segments, where a pipeline cuts it; empty where none does
   std::vector<parallel::TiedStages> tied;    // of them, this rank among those that work with the same parameters
+  std::vector<int64_t> input_readers;        // ranks of the pipeline that may look at the model's input
 };
 
 // ConfigError for what the layout does not divide, and for a model without a plan that needs one.

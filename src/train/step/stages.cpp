@@ -171,6 +171,13 @@ std::vector<parallel::TiedStages> tied_stages_of(const std::vector<parallel::Sta
   return parallel::tied_stages(model->segments(), stages, parallel::ParamTable::of(*model), groups);
 }
 
+std::vector<int64_t> input_readers_of(const std::vector<parallel::StageRange>& stages, int64_t ranks, const SetupSource& source) {
+  if (stages.empty()) return {};
+  const config::RunConfig& config = source.config;
+  const model::ModelPtr model = source.registries.models.at(config.model.model).build(config.model, shape_of(source.spec));
+  return parallel::input_readers(model->segments(), stages, ranks);
+}
+
 std::shared_ptr<parallel::WeightQueue> defer_weights(TrainSetup& setup, const config::RunConfig& config) {
   if (setup.layout.stages.empty() || config.parallel.pipeline_schedule != config::PipelineSchedule::ZeroBubble) return nullptr;
   auto weights = std::make_shared<parallel::WeightQueue>();

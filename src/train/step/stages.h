@@ -26,6 +26,9 @@ std::vector<parallel::StageRange> cut_model(model::Model& model, const SetupSour
 std::vector<parallel::TiedStages> tied_stages_of(const std::vector<parallel::StageRange>& stages,
                                                  const parallel::MeshGroups& groups, const SetupSource& source);
 
+// Of the same stages, the ranks of the pipeline that may look at the model's input. Empty without stages.
+std::vector<int64_t> input_readers_of(const std::vector<parallel::StageRange>& stages, int64_t ranks, const SetupSource& source);
+
 // Where gradients by weights wait, with what they need installed in the model; null where no schedule lets them. Before a plan is
 // applied.
 std::shared_ptr<parallel::WeightQueue> defer_weights(TrainSetup& setup, const config::RunConfig& config);

@@ -5,9 +5,7 @@
 
 #include <ATen/TensorOperators.h>
 #include <ATen/ops/cat.h>
-#include <ATen/ops/full.h>
 #include <ATen/ops/full_like.h>
-#include <ATen/ops/stack.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -16,6 +14,7 @@
 #include <limits>
 
 #include "core/error.h"
+#include "replay_days.h"
 
 namespace welkin::train {
 namespace {
@@ -23,69 +22,12 @@ namespace {
 using ::testing::HasSubstr;
 using ::testing::ThrowsMessage;
 
-constexpr int64_t kDays = 40, kBatch = 4, kSlots = 3, kLongest = 4, kTrainedSteps = 60, kDayPoints = 2;
-
-// Input: an older state (sun, u), then the newest one; target: u. The sun of sample i is 1000 + i, and u is 1 + i.
-class Days : public data::Dataset {
- public:
-  explicit Days(std::vector<int64_t> known = {2}) {
-    spec_.input = {{"sun[-1]", "u[-1]", "sun", "u"}, {}, {4, 1, kDayPoints}};
-    spec_.target = {{"u"}, {}, {1, 1, kDayPoints}};
-    spec_.geometry = data::Geometry::Sphere;
-    spec_.newest_input_channel = 2;
-    spec_.earlier_target = {3};
-    spec_.known_input = std::move(known);
-  }
-  int64_t size() const override { return kDays; }
-  const data::SampleSpec& spec() const override { return spec_; }
-  data::SamplePlan plan(data::SampleKey key, const data::Region& wanted) const override {
-    return {.index = key.index, .region = wanted};
-  }
-  void read(const data::SamplePlan& /*plan*/, data::SampleView /*out*/) const override {}
-  std::optional<int64_t> following(int64_t index) const override {
-    return index + 1 < kDays ? std::optional(index + 1) : std::nullopt;
-  }
-
- private:
-  data::SampleSpec spec_;
-};
-
-at::Tensor plane(double value) { return at::full({1, kDayPoints}, value, at::kFloat); }
-
-at::Tensor inputs_of(int64_t index) {
-  const auto i = static_cast<double>(index);
-  return at::stack({plane(999 + i), plane(i), plane(1000 + i), plane(1 + i)});
-}
-
-config::RunConfig two_states() {
-  config::RunConfig config;
-  config.data.history = 2;
-  return config;
-}
-
 // Steps of one rank that has the lanes [first, first + count).
 class ReplayBufferTest : public ::testing::Test {
  protected:
-  data::ReplayPlan plan() const {
-    return {days_,
-            data::Sampler(kDays, data::Order::Shuffled, 7),
-            {.batch = kBatch, .slots = kSlots, .longest = kLongest, .steps_per_epoch = kDays / kBatch, .seed = 7}};
-  }
+  data::ReplayPlan plan() const { return plan_of(days_); }
   ReplayBuffer buffer(ReplayLanes lanes) const { return {days_, plan(), two_states(), lanes, {}, at::kCPU}; }
-
-  data::Batch batch_at(int64_t step, const ReplayLanes& lanes) const {
-    data::Batch batch;
-    batch.epoch = step / (kDays / kBatch), batch.step = step % (kDays / kBatch);
-    batch.first_position = batch.step * kBatch + lanes.first;
-    std::vector<at::Tensor> inputs, targets;
-    for (int64_t lane = 0; lane < lanes.count; ++lane) {
-      batch.indices.push_back(plan().at(batch.epoch, batch.first_position + lane).key.index);
-      inputs.push_back(inputs_of(batch.indices.back()));
-      targets.push_back(plane(2 + static_cast<double>(batch.indices.back())).unsqueeze(0));
-    }
-    batch.input = at::stack(inputs), batch.target = at::stack(targets);
-    return batch;
-  }
+  data::Batch batch_at(int64_t step, const ReplayLanes& lanes) const { return train::batch_at(days_, step, lanes); }
 
   // The first value of the channel in each sample of a step.
   static std::vector<double> values(const data::Batch& batch, int64_t channel) {
