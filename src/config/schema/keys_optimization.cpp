@@ -133,7 +133,9 @@ std::vector<Key> rollout_keys() {
       {.flat = "input_noise",
        .path = "loss.input_noise",
        .field = kLoss<&LossConfig::input_noise>,
-       .summary = "standard deviation of Gaussian noise on the input's predicted channels in training, in those of a channel",
+       .summary =
+           "standard deviation of Gaussian noise on the input's predicted channels in training, in those of a channel "
+           "over the training data; of a channel with a logarithm, or without statistics, in the units that the model sees",
        .range = at_least(0),
        .scope = Scope::Fields},
   };

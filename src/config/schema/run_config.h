@@ -139,7 +139,7 @@ struct LossConfig {
   int64_t ensemble_members = 1;  // (ours) of an ensemble that a step makes of each sample; the loss is then their fair CRPS
   int64_t replay_buffer = 0;     // (ours) predicted states that are kept as later inputs, for each sample of the batch; 0: none
   int64_t replay_steps = 10;     // (ours) steps of the model that one of them is at most followed for
-  double input_noise = 0.0;      // (ours) standard deviation of noise on the predicted channels of the input
+  double input_noise = 0.0;      // (ours) of noise on the predicted channels of the input, in standard deviations of each
 
   bool operator==(const LossConfig&) const = default;
 };

@@ -97,6 +97,11 @@ std::vector<Normalization> normalizations(const ChannelStatistics& statistics, c
   return normalizations;
 }
 
+std::optional<double> spread_of(const Normalization& normalization, double std) {
+  if (normalization.eps != 0) return std::nullopt;
+  return std / normalization.scale;
+}
+
 ChannelStatistics load_channel_statistics(const std::filesystem::path& means, const std::filesystem::path& stds, int64_t channels,
                                           const std::vector<std::string>& names) {
   ChannelStatistics statistics{load_per_channel(means, channels), load_per_channel(stds, channels)};

@@ -5,6 +5,7 @@
 
 #include <cstdint>
 #include <filesystem>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
@@ -33,6 +34,10 @@ struct Normalization {
     return eps == 0 && offset == statistics.mean[channel] && scale == statistics.std[channel];
   }
 };
+
+// The standard deviation of (y - offset) / scale over the data, where statistics tell it: those of x say nothing of its
+// logarithm.
+std::optional<double> spread_of(const Normalization& normalization, double std);
 
 // Of each channel: by mean and standard deviation, unless `entries` (channel=kind, the key normalization) say minmax, log:EPS or
 // none. minmax takes lowest and highest value, which become 0 and 1, from global_mins.npy and global_maxs.npy beside `means`.

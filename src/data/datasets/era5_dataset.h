@@ -75,6 +75,7 @@ class Era5Dataset : public Dataset, public ResidentArrays {
   void make_spec();
   void add_input_spec(const std::vector<std::string>& names, const std::vector<std::string>& units);
   void add_statistics(const std::vector<std::string>& names);
+  void add_spread();
   void add_normalization(const std::vector<int64_t>& channels, std::vector<double>& mean, std::vector<double>& std) const;
   void add_earlier_target();
   void add_known_input();

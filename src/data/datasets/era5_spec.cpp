@@ -117,6 +117,19 @@ void Era5Dataset::add_statistics(const std::vector<std::string>& names) {
   }
   spec_.input_mean.resize(spec_.input.channels.size(), 0.0);  // computed channels are of order one already
   spec_.input_std.resize(spec_.input.channels.size(), 1.0);
+  add_spread();
+}
+
+// By default 1, whatever the statistics are of: also where log_channels_in takes a logarithm before.
+void Era5Dataset::add_spread() {
+  std::vector<double> spread(spec_.input.channels.size(), 1.0);
+  for (int64_t c = 0; c < first_extra(); ++c) {
+    const int64_t of_step = c % options_.in_channels;
+    const auto of_file = static_cast<size_t>(selection_.input[static_cast<size_t>(of_step)]);
+    if (std::ranges::count(options_.input_log, of_step) > 0) continue;
+    spread[static_cast<size_t>(c)] = spread_of(normalizations_[of_file], statistics_.std[of_file]).value_or(1);
+  }
+  if (std::ranges::any_of(spread, [](double value) { return value != 1; })) spec_.input_spread = std::move(spread);
 }
 
 void Era5Dataset::add_normalization(const std::vector<int64_t>& channels, std::vector<double>& mean,

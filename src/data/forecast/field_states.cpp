@@ -244,6 +244,7 @@ void FieldStates::add_computed(const config::RunConfig& config) {
   spec_.input.units.resize(channels);
   spec_.input.shape[0] = static_cast<int64_t>(channels);
   if (!spec_.input_mean.empty()) spec_.input_mean.resize(channels, 0.0), spec_.input_std.resize(channels, 1.0);
+  if (!spec_.input_spread.empty()) spec_.input_spread.resize(channels, 1.0);
   if (!spec_.input_fill.empty()) spec_.input_fill.resize(channels, 0.0);
   for (size_t c = channels - static_cast<size_t>(computed_->count()); c < channels; ++c) {
     spec_.known_input.push_back(static_cast<int64_t>(c));

@@ -55,6 +55,9 @@ struct SampleSpec {
   // Size C each; the device transform applies (x - mean) / std, each of the two steps rounded to float32. Empty = already scaled.
   std::vector<double> input_mean, input_std;
   std::vector<double> target_mean, target_std;
+  // Of each input channel, as the transforms leave it, the standard deviation over the training data: what amplitudes of noise
+  // are fractions of. 1 where nobody knows it. Empty: 1 for all.
+  std::vector<double> input_spread;
   // {low, high} to which values are clipped before that, and the channels that then become log(1 + x / eps); empty = not, and of
   // eps 1.
   std::vector<double> input_clip, target_clip;

@@ -61,6 +61,7 @@ void append_step(SampleSpec& spec, const SampleSpec& one, const std::vector<int6
   append_names(spec.target, one.target, all, lead);
   append_values(spec.input_mean, one.input_mean, known);
   append_values(spec.input_std, one.input_std, known);
+  append_values(spec.input_spread, one.input_spread, known);
   append_values(spec.input_fill, one.input_fill, known);
   append_values(spec.target_mean, one.target_mean, all);
   append_values(spec.target_std, one.target_std, all);

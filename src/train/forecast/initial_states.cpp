@@ -42,6 +42,12 @@ at::Tensor InitialStates::read(const TrainedModel& model, int64_t seconds) const
   return input.to(model.device());
 }
 
+// Of a channel of the state, normalised.
+double InitialStates::spread_of(int64_t channel) const {
+  const data::SampleSpec& spec = fields_.spec();
+  return spec.input_spread.empty() ? 1 : spec.input_spread[static_cast<size_t>(spec.newest_input_channel + channel)];
+}
+
 // The same field at every step of history.
 at::Tensor InitialStates::noise(int64_t start_seconds, const std::vector<int64_t>& members, const at::Tensor& holes) const {
   const data::SampleSpec& spec = fields_.spec();
@@ -53,7 +59,7 @@ at::Tensor InitialStates::noise(int64_t start_seconds, const std::vector<int64_t
     const at::Tensor field = member_noise(start_.perturbation, spec, state_channels, start_.seed, start_seconds, members[m]);
     for (int64_t age = 0; age < step_.history(); ++age) {
       for (const int64_t channel : step_.free_channels()) {
-        noise[static_cast<int64_t>(m)][age * state_channels + channel].copy_(field[channel]);
+        noise[static_cast<int64_t>(m)][age * state_channels + channel].copy_(field[channel] * spread_of(channel));
       }
     }
   }
@@ -80,13 +86,18 @@ at::Tensor InitialStates::make(const TrainedModel& model, int64_t start_seconds,
 }
 
 // Its newest state has the amplitude as root mean square over the points, by area, and the channels that are not known in
-// advance.
+// advance, each in its standard deviations.
 at::Tensor InitialStates::rescaled_difference(const at::Tensor& difference) const {
   const data::SampleSpec& spec = fields_.spec();
   const at::Tensor weights = row_weights(spec).to(difference.options()).view({1, 1, -1, 1});
   std::vector<int64_t> places;
-  for (const int64_t channel : step_.free_channels()) places.push_back(spec.newest_input_channel + channel);
-  const at::Tensor newest = difference.index_select(1, at::tensor(places, at::kLong).to(difference.device()));
+  std::vector<double> spreads;
+  for (const int64_t channel : step_.free_channels()) {
+    places.push_back(spec.newest_input_channel + channel);
+    spreads.push_back(spread_of(channel));
+  }
+  const at::Tensor spread = at::tensor(spreads, at::kDouble).to(difference.options()).view({1, -1, 1, 1});
+  const at::Tensor newest = difference.index_select(1, at::tensor(places, at::kLong).to(difference.device())) / spread;
   const at::Tensor size = at::sqrt((at::square(newest) * weights).mean({1, 2, 3}, true));
   return at::where(size.gt(0), difference * (start_.perturbation.amplitude / size), at::zeros({}, difference.options()));
 }

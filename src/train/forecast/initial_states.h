@@ -42,6 +42,7 @@ class InitialStates {
   at::Tensor bred(const TrainedModel& model, int64_t start_seconds, const std::vector<int64_t>& members,
                   const at::Tensor& holes) const;
   at::Tensor rescaled_difference(const at::Tensor& difference) const;
+  double spread_of(int64_t channel) const;
 
   const data::FieldStates& fields_;
   const StateStep& step_;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // How members of an ensemble differ at their start, as the flag --perturb says it: "gaussian:amplitude=0.05",
 // "sphere:amplitude=0.05,length_km=500", "bred:amplitude=0.05,cycles=8", "lagged". Amplitudes are in standard deviations of a
-// channel over the training data.
+// channel over the training data, whatever it is normalised by (SampleSpec::input_spread).
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -34,8 +34,8 @@ struct Perturbation {
 // ConfigError for what it does not know.
 Perturbation parse_perturbation(const std::string& text);
 
-// (C, H, W) normalised, on the CPU, for a member of the start at that time: a function of these and the seed alone. Gaussian
-// noise for Gaussian and Bred, whose first cycle begins with it.
+// (C, H, W) in standard deviations of each channel, on the CPU, for a member of the start at that time: a function of these and
+// the seed alone. Gaussian noise for Gaussian and Bred, whose first cycle begins with it.
 at::Tensor member_noise(const Perturbation& perturbation, const data::SampleSpec& spec, int64_t channels, uint64_t seed,
                         int64_t start_seconds, int64_t member);
 

@@ -68,12 +68,18 @@ void StateFeed::make_order(const data::SampleSpec& spec, c10::Device device) {
   const bool comes_so = static_cast<int64_t>(order.size()) == target_channels_ + known_channels_ && std::ranges::is_sorted(order);
   if (!comes_so) order_ = at::tensor(order, at::kLong).to(device);
   if (known_channels_ > 0) known_index_ = at::tensor(known_, at::kLong).to(device);
-  if (!has_holes_ || spec.input_fill.empty()) return;
-  std::vector<double> fill;
-  for (const int64_t channel : fed_) fill.push_back(channel < 0 ? 0.0 : spec.input_fill[static_cast<size_t>(channel)]);
+  if (has_holes_ && !spec.input_fill.empty()) fill_ = of_targets(spec.input_fill, 0, spec, device);
+  if (!spec.input_spread.empty()) spread_ = of_targets(spec.input_spread, 1, spec, device);
+}
+
+// (C', 1, ...) float32: of each target channel the number of the input channel that it becomes.
+at::Tensor StateFeed::of_targets(const std::vector<double>& of_inputs, double otherwise, const data::SampleSpec& spec,
+                                 c10::Device device) const {
+  std::vector<double> values;
+  for (const int64_t channel : fed_) values.push_back(channel < 0 ? otherwise : of_inputs[static_cast<size_t>(channel)]);
   std::vector<int64_t> sizes(spec.target.shape.size(), 1);
   sizes.front() = target_channels_;
-  fill_ = at::tensor(fill, at::kFloat).view(sizes).to(device);
+  return at::tensor(values, at::kFloat).view(sizes).to(device);
 }
 
 at::Tensor StateFeed::known_of(const at::Tensor& input) const {
@@ -98,7 +104,8 @@ at::Tensor StateFeed::with_known_of(const at::Tensor& input, const at::Tensor& d
 }
 
 at::Tensor StateFeed::disturbed(const at::Tensor& input, const at::Tensor& noise, const at::Tensor& target) const {
-  const at::Tensor at_points = has_holes_ ? noise.masked_fill(at::isnan(target), 0) : noise;
+  const at::Tensor of_size = spread_.defined() ? noise * spread_.to(noise.scalar_type()) : noise;
+  const at::Tensor at_points = has_holes_ ? of_size.masked_fill(at::isnan(target), 0) : of_size;
   at::Tensor disturbance = at::zeros_like(input);
   for (size_t c = 0; c < fed_.size(); ++c) {
     if (fed_[c] >= 0) disturbance.select(1, fed_[c]).copy_(at_points.select(1, static_cast<int64_t>(c)));

@@ -35,11 +35,14 @@ class StateFeed {
   at::Tensor next(const at::Tensor& input, const at::Tensor& prediction, const at::Tensor& known, const at::Tensor& target) const;
   // `input` (B, C, ...) with what is known in advance as `data` (the same shape) has it.
   at::Tensor with_known_of(const at::Tensor& input, const at::Tensor& data) const;
-  // The input with `noise` (B, C', ...) added to the newest predicted channels, but where the target has no value.
+  // The input with `noise` (B, C', ...), in standard deviations of each channel, added to the newest predicted channels, but
+  // where the target has no value.
   at::Tensor disturbed(const at::Tensor& input, const at::Tensor& noise, const at::Tensor& target) const;
 
  private:
   void make_order(const data::SampleSpec& spec, c10::Device device);
+  at::Tensor of_targets(const std::vector<double>& of_inputs, double otherwise, const data::SampleSpec& spec,
+                        c10::Device device) const;
 
   std::vector<int64_t> fed_;    // the input channel of each target channel; -1: none
   std::vector<int64_t> known_;  // input channels
@@ -48,6 +51,7 @@ class StateFeed {
   at::Tensor order_;        // of the newest channels, in prediction and known ones together; undefined: as they come
   at::Tensor known_index_;  // (known channels) int64; undefined: none
   at::Tensor fill_;         // (C', 1, ...): what points without a value get; undefined: 0
+  at::Tensor spread_;       // (C', 1, ...): standard deviations of the channels that are fed; undefined: 1
 };
 
 }  // namespace welkin::train

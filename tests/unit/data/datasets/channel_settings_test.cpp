@@ -109,6 +109,20 @@ TEST_F(ChannelFile, NormalizationOfChannels) {
               ThrowsMessage<ConfigError>(HasSubstr("no kind of normalization: channel=t2m, normalization=log:0")));
 }
 
+TEST_F(ChannelFile, SpreadIsThatOfNormalisedChannels) {
+  EXPECT_THAT(Era5Dataset(options_).spec().input_spread, IsEmpty()) << "standard deviations are 1";
+  options_.normalization = {"t2m=minmax", "rain=log:4", "sst=none"};
+  EXPECT_THAT(Era5Dataset(options_).spec().input_spread, ElementsAre(2.0 / 26, 5, 1)) << "of t2m, sst and the land mask";
+  options_.history = 2;
+  EXPECT_THAT(Era5Dataset(options_).spec().input_spread, ElementsAre(2.0 / 26, 5, 2.0 / 26, 5, 1));
+  options_.history = 1;
+  options_.normalization = {"t2m=log:2", "sst=minmax"};
+  EXPECT_THAT(Era5Dataset(options_).spec().input_spread, ElementsAre(1, 5.0 / 26, 1)) << "nobody knows that of a logarithm";
+  options_.normalization = {"t2m=none", "sst=minmax"};
+  options_.input_log = {0};
+  EXPECT_THAT(Era5Dataset(options_).spec().input_spread, ElementsAre(1, 5.0 / 26, 1));
+}
+
 TEST_F(ChannelFile, PoliciesThatTheUserChoosesHoldOverTheFiles) {
   const Era5Dataset dataset(options_);
   EXPECT_EQ(nan_policy_for(dataset.spec(), NanPolicy::Off), NanPolicy::Hole);

@@ -244,8 +244,9 @@ TEST(TrainingRollout, RefusesWhatCannotBeFedBack) {
   EXPECT_THAT([&] { rollout_of(far); }, ThrowsMessage<ConfigError>(HasSubstr("history=2, dt=2")));
 }
 
-at::Tensor noisy_input(const config::RunConfig& config, std::optional<data::Region> region, int64_t first, int64_t count) {
-  const TrainingRollout rollout(weather(), config, region, at::kCPU);
+at::Tensor noisy_input(const config::RunConfig& config, std::optional<data::Region> region, int64_t first, int64_t count,
+                       const data::SampleSpec& spec = weather()) {
+  const TrainingRollout rollout(spec, config, region, at::kCPU);
   at::Tensor seen;
   StepOfModel step{.forward =
                        [&](const at::Tensor& input, const model::ForwardContext&) {
@@ -277,6 +278,22 @@ TEST(InputNoise, IsTheSameInEveryLayout) {
   EXPECT_GT(noise.narrow(1, 4, 2).abs().max().item<double>(), 0);
   const at::NoGradGuard no_grad;
   EXPECT_TRUE(at::equal(noisy_input(config, {}, 0, kSamples), input_of(1))) << "only where something is learnt";
+}
+
+TEST(InputNoise, IsInStandardDeviationsOfEachChannel) {
+  config::RunConfig config = steps(1);
+  config.loss.input_noise = 0.1;
+  data::SampleSpec spec = weather();
+  const at::Tensor truth = input_of(1), noise = noisy_input(config, {}, 0, kSamples, spec) - truth;
+  spec.input_spread = {1, 5, 7, 1, 8, 0.25};
+  const at::Tensor spread = noisy_input(config, {}, 0, kSamples, spec) - truth;
+  const double scale = truth.abs().max().item<double>() + spread.abs().max().item<double>();
+  for (int64_t channel = 0; channel < 6; ++channel) {
+    const at::Tensor wanted = noise.select(1, channel) * spec.input_spread[static_cast<size_t>(channel)];
+    const at::Tensor error = (spread.select(1, channel) - wanted).abs().max();
+    EXPECT_TRUE(tests::rounds_to(error.item<double>(), 0, 8 * scale, kFp32, 4)) << channel;
+  }
+  EXPECT_GT(spread.select(1, 4).abs().max().item<double>(), 0);
 }
 
 TEST(InputNoise, IsStandardNormal) {
