@@ -58,6 +58,25 @@ TEST(ModelSteps, OfAPipelineTheScheduleSaysWhatIsHeld) {
   EXPECT_EQ(stage_passes(config).backward, 1);
 }
 
+// Of every pass that a rank holds, those of all members; where they run again, what each began with.
+TEST(ModelSteps, OfAPipelineAPassHasAllMembers) {
+  RunFacts facts = field_facts();
+  config::RunConfig config = field_config();
+  config.parallel.pipeline_parallel = 2;
+  facts.world_size = 2;
+  facts.stages.assign(2, {.parameters = 0.5, .trained = 0.5, .flops = 0.5, .held = 2});
+  const RunEstimate one = estimate_run(config, facts);
+  config.loss.ensemble_members = 3;
+  const RunEstimate three = estimate_run(config, facts);
+  EXPECT_EQ(three.step_flops, 3 * one.step_flops);
+  EXPECT_EQ(part(three, "activations"), 3 * part(one, "activations"));
+  config.loss.multistep = 2;
+  config.loss.multistep_recompute = true;
+  for (StageFacts& stage : facts.stages) stage.held = 1, stage.inputs_held = 4;
+  const RunEstimate again = estimate_run(config, facts);
+  EXPECT_EQ(part(again, "activations"), part(one, "activations") / 2 + 4 * static_cast<double>(again.forward_batch) * 3 * 4 * 30);
+}
+
 TEST(ModelSteps, MembersOfAnEnsembleAreAllKept) {
   const RunFacts facts = field_facts();
   config::RunConfig config = field_config();

@@ -53,6 +53,14 @@ TEST(StageCut, SaysWhatIsWrong) {
     EXPECT_THAT(text(wrong), HasSubstr("no such part: "));
 }
 
+TEST(StageCut, InputReadersAreTheRanksOfStagesThatLookAtIt) {
+  const auto segment = [](bool reads) { return model::Segment{.name = "a", .layers = {}, .run = {}, .reads_input = reads}; };
+  const std::vector<model::Segment> segments{segment(true), segment(false), segment(false), segment(true), segment(false)};
+  EXPECT_THAT(input_readers(segments, {{0, 1}, {1, 3}, {3, 5}}, 3), ElementsAre(0, 2));
+  EXPECT_THAT(input_readers(segments, {{0, 1}, {1, 2}, {2, 3}, {3, 5}}, 2), ElementsAre(0, 1)) << "two stages a rank";
+  EXPECT_THAT(input_readers({segment(true), segment(false)}, {{0, 1}, {1, 2}}, 2), ElementsAre(0));
+}
+
 TEST(StageCut, CostsAreThoseOfTheLayersThatASegmentHolds) {
   const std::vector<model::Segment> segments{{.name = "a", .layers = {"blocks.1", "embed"}, .run = {}},
                                              {.name = "b", .layers = {"blocks.10"}, .run = {}}};
