@@ -81,6 +81,17 @@ std::optional<data::SampleSpec> spec_of_keys(const train::Registries& registries
   return spec_of(shape);
 }
 
+// Of a zero_bubble's backward pass: what gradients of weights are made of, the inputs of linear layers and the gradients of their
+// outputs, over all that a forward pass keeps.
+double waiting_over_activations(const plan::RunFacts& facts) {
+  if (!facts.memory || facts.memory->kept.sum_on_cpu() == 0) return 1;
+  double values = 0;
+  for (const model::LayerCost& layer : facts.cost.layers) {
+    if (layer.weights > 0) values += layer.activation_bytes / model::kFloatBytes;
+  }
+  return values / facts.memory->kept.sum_on_cpu();
+}
+
 // Shares of the whole model, by the cut that a run makes, and what its schedule holds and idles. `facts` has the cost.
 void add_pipeline(const train::Registries& registries, const config::RunConfig& config, const model::ModelShape& shape,
                   int64_t world, plan::RunFacts& facts) {
@@ -109,20 +120,24 @@ void add_pipeline(const train::Registries& registries, const config::RunConfig& 
   }
   for (const parallel::ParamRow& row : table.rows()) {  // tied weights have a copy on each rank that works with them
     const auto size = static_cast<double>(row.local.numel());
-    for (const int64_t rank : parallel::holders_of(segments, ranges, pipeline.ranks, row)) {
+    const std::vector<int64_t> holders = parallel::holders_of(segments, ranges, pipeline.ranks, row);
+    const auto copies = static_cast<double>(holders.size());
+    for (const int64_t rank : holders) {
       plan::StageFacts& stage = facts.stages[static_cast<size_t>(rank)];
       stage.parameters += size / all_parameters;
-      if (row.local.requires_grad()) stage.trained += size / all_trained;
+      if (!row.local.requires_grad()) continue;
+      stage.trained += size / all_trained;
+      stage.tied += 2 * (copies - 1) / copies * size;
     }
   }
-  const parallel::ScheduleTiming timing =
-      parallel::time_schedule(parallel::make_schedule(config.parallel.pipeline_schedule, pipeline), pass);
+  const parallel::Schedule schedule = parallel::make_schedule(config.parallel.pipeline_schedule, pipeline);
+  const std::vector<double> held = parallel::held_with_waiting(schedule, waiting_over_activations(facts));
   const bool runs_again = pipeline.leads > 1 && config.loss.multistep_recompute;
-  for (size_t rank = 0; rank < timing.held.size(); ++rank) {
-    facts.stages[rank].held = runs_again ? 1 : timing.held[rank];
-    if (runs_again) facts.stages[rank].inputs_held = timing.held[rank];
+  for (size_t rank = 0; rank < held.size(); ++rank) {
+    facts.stages[rank].held = runs_again ? 1 : held[rank];
+    if (runs_again) facts.stages[rank].inputs_held = held[rank];
   }
-  facts.idle = timing.bubble;
+  facts.idle = parallel::time_schedule(schedule, pass).bubble;
 }
 
 }  // namespace

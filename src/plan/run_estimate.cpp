@@ -185,9 +185,14 @@ std::vector<MemoryPart> memory_parts(const config::RunConfig& config, const RunF
   const double of_pass = static_cast<double>(estimate.forward_batch) * activation_bytes(config, most) * stage.flops;
   BackwardPeak moment{.gradients = kWideBytes * trained, .activations = of_pass * stage.held};
   if (is_shared) moment = worst_moment(config, facts, sharing, kWideBytes * trained, of_pass, stage.held);
-  // What comes over a boundary is taken for as large as the input of the model.
-  moment.activations += static_cast<double>(estimate.forward_batch * facts.input_values) * stage.inputs_held *
-                        narrow_bytes(config) / static_cast<double>(config.parallel.spatial.size());
+  // What goes over a boundary is taken for as large as the input of the model. Of a pass that is under way there is what it began
+  // with, a copy beside the loader's; and a message that has just come, and the next one, whose buffer is posted ahead.
+  constexpr double kMessages = 2;
+  const bool is_piped = config.parallel.pipeline_parallel > 1;
+  const double begun = stage.inputs_held > 0 ? stage.inputs_held : stage.held * static_cast<double>(config.parallel.chunks());
+  const double copies = is_piped ? begun + kMessages : 0;
+  moment.activations += static_cast<double>(estimate.forward_batch * facts.input_values) * copies * narrow_bytes(config) /
+                        static_cast<double>(config.parallel.spatial.size());
   std::vector<MemoryPart> parts{
       {"weights", kWideBytes * parameters * sharing.weights},
       {"gradients", moment.gradients},
@@ -276,16 +281,17 @@ void add_replay(const config::RunConfig& config, const RunFacts& facts, RunEstim
 
 // Of a rank, in a step.
 double reduced_bytes(const config::RunConfig& config, const RunFacts& facts, const StageFacts& stage) {
-  if (config.parallel.noddp) return 0;
   const double replicas = static_cast<double>(facts.world_size / config.parallel.model_size());
   const Sharing sharing = sharing_of(config, replicas);
+  const double tied = kWideBytes * stage.tied * sharing.optimizer;  // of pieces, where ranks share them out
+  if (config.parallel.noddp) return tied;
   const bool is_shared = config.parallel.shard != config::ShardStage::None;
   const double ranks = is_shared ? sharing.ranks : replicas * ranks_of_sample(config.parallel);
   const double trained = trained_parameters(facts, config.parallel.tensor_parallel) * stage.trained;
   const double stays =
       gathered_together(facts.cost).whole_pass * stage.parameters / static_cast<double>(config.parallel.tensor_parallel);
   const double gathered = sharing.gathers * trained - sharing.kept_gathers * stays;
-  return (ranks - 1) / ranks * (sharing.reduces * kWideBytes * trained + gathered * gathered_bytes(config, facts.cost));
+  return tied + (ranks - 1) / ranks * (sharing.reduces * kWideBytes * trained + gathered * gathered_bytes(config, facts.cost));
 }
 
 }  // namespace

@@ -19,6 +19,7 @@ struct StageFacts {
   double parameters = 1, trained = 1, flops = 1;  // shares
   double held = 1;                                // micro-batches, each of one step of the model, whose activations it holds
   double inputs_held = 0;                         // and those of which it holds what a pass began with, and runs it again
+  double tied = 0;  // values that it sends in a step for parameters of which other ranks have copies: 2 (h - 1)/h of each, of h
 };
 
 struct RunFacts {
@@ -57,7 +58,8 @@ struct RunEstimate {
   double run_share = 1;              // of what the run would take if all of it were that part
   double recompute_flops = 0;        // of forward passes that activation checkpointing makes again, of a step likewise
   double reduced_bytes = 0;          // that each rank sends per step for its gradients, and weights that are shared out: a ring's
-                                     // (n - 1)/n of each transfer; of a pipeline the rank that sends most
+                                     // (n - 1)/n of each transfer; of a pipeline the rank that sends most, its part of the
+                                     // sums of tied weights with it, which are taken to be whole on ranks of tp
   double replay_bytes = 0;           // of one rank's replay buffer in the host's memory
   double offloaded_bytes = 0;        // of one rank, that leave the memory of its device (key `offload`)
   double disk_bytes = 0;             // that one rank reads and writes for them in a step; 0 where they are in the host's memory

@@ -133,13 +133,20 @@ inline model::ModelEntry tied_model() {
   entry.build = [](const config::ModelConfig& config, const model::ModelShape& shape) -> model::ModelPtr {
     return std::make_shared<TiedNet>(config, shape);
   };
-  entry.cost = [](const config::ModelConfig& config, const model::ModelShape& /*shape*/) {  // as if its layers were all
+  entry.cost = [](const config::ModelConfig& config, const model::ModelShape& shape) {  // all parameters; work of layers alone
     model::ModelCost sum;
-    const int64_t width = config.embed_dim;
+    const int64_t width = config.embed_dim, cells = config.patch_size * config.patch_size;
+    sum.add({.name = "embed", .parameters = cells * shape.in_channels * width + width});
+    sum.add({.name = "mix", .parameters = width * width + width});
+    sum.add({.name = "lift", .parameters = width * width});
     for (int64_t i = 0; i < config.depth; ++i) {
-      sum.add(model::layer_cost("layers." + std::to_string(i) + ".up", ops::linear_cost(1, width, 2 * width, model::kFloatBytes),
-                                2 * width * width, 2 * width, false));
+      const std::string path = "layers." + std::to_string(i);
+      sum.add({.name = path + ".norm", .parameters = 2 * width});
+      sum.add(model::layer_cost(path + ".up", ops::linear_cost(1, width, 2 * width, model::kFloatBytes), 2 * width * width,
+                                2 * width, false));
+      sum.add({.name = path + ".down", .parameters = 2 * width * width + width});
     }
+    sum.add({.name = "head", .parameters = (width + 1) * cells * shape.out_channels});
     return sum;
   };
   return entry;

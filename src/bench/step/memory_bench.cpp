@@ -10,6 +10,7 @@
 #include <numeric>
 #include <utility>
 
+#include "bench/step/pipeline_memory.h"
 #include "bench/step/synthetic_config.h"
 #include "config/schema/batch_plan.h"
 #include "config/schema/choices.h"
@@ -29,8 +30,8 @@ namespace {
 
 using parallel::Axis;
 
-constexpr std::array<std::pair<const char*, parallel::AxisSet>, 3> kReportedAxes{
-    {{"dp", parallel::kDp}, {"tp", Axis::Tp}, {"cp", Axis::Cp}}};
+constexpr std::array<std::pair<const char*, parallel::AxisSet>, 4> kReportedAxes{
+    {{"dp", parallel::kDp}, {"tp", Axis::Tp}, {"cp", Axis::Cp}, {"pp", Axis::Pp}}};
 constexpr int64_t kCountOnly = int64_t{1} << 60;
 
 bool is_split_over(const parallel::ParamRow& row, parallel::AxisSet axes) {
@@ -50,13 +51,6 @@ std::string placement_text(const parallel::ParamRow& row, const parallel::Mesh& 
 
 int64_t held_by(const at::Tensor& tensor) { return tensor.defined() ? static_cast<int64_t>(tensor.nbytes()) : 0; }
 
-// Of the whole parameter and of this rank's piece, which may be a view of it.
-int64_t gradient_bytes_of(const parallel::ParamRow& row) {
-  const at::Tensor whole = row.local.grad(), piece = row.shard.defined() ? row.shard.grad() : at::Tensor();
-  const bool is_view = whole.defined() && piece.defined() && piece.storage().is_alias_of(whole.storage());
-  return held_by(whole) + (is_view ? 0 : held_by(piece));
-}
-
 // Model, exchange and optimizer of a configuration, and one step without its update.
 class MemoryRig {
  public:
@@ -67,8 +61,12 @@ class MemoryRig {
     if (config_.backend.memory_limit_gib == 0) train::limit_cpu_memory(kCountOnly);  // from here on tensors are counted
     try {
       build();
-      own_.activations = count_activations();
-      count_gradients();
+      if (setup_->pipeline) {
+        count_steps();
+      } else {
+        own_.activations = count_activations();
+        count_gradients();
+      }
       count_placements();
     } catch (const std::exception&) {
       const train::KnownMemory known = train::known_memory(setup_.get(), /*buffers=*/0, /*has_buffers=*/true);
@@ -84,7 +82,8 @@ class MemoryRig {
     spec_ = dataset->spec();
     const train::SetupSource source{config_, registries_, spec_, c10::kCPU, world_.world_group()};
     layout_ = train::make_layout(train::make_mesh_groups(config_.parallel, world_), source);
-    setup_ = train::make_setup(layout_, source, {.total_steps = 16, .steps_per_epoch = 16, .samples = dataset->size()});
+    dataset_size_ = dataset->size();
+    setup_ = train::make_setup(layout_, source, {.total_steps = 16, .steps_per_epoch = 16, .samples = dataset_size_});
   }
 
   int64_t optimizer_bytes_of(const std::string& parameter, const std::vector<train::NamedState>& states) const {
@@ -139,6 +138,17 @@ class MemoryRig {
     return setup_->losses(input, target, {.seed = config_.loop.seed, .step = setup_->counter, .sample = samples}).sum();
   }
 
+  // Stages make no passes of the whole model: their whole steps are looked at.
+  void count_steps() {
+    const config::BatchPlan batch = config::batch_plan(config_, layout_.replicas.size());
+    report_.batch_samples = batch.micro;
+    report_.micro_batches = batch.micros();
+    const data::SampleSpec longest = train::longest_sample(config_, spec_);
+    StepHeld held = count_pipeline_steps(*setup_, config_, fields(longest.input), fields(longest.target), world_, dataset_size_);
+    own_.activations = held.activations;
+    gradients_ = std::move(held.gradients);
+  }
+
   int64_t count_activations() {
     report_.batch_samples = config::batch_plan(config_, layout_.replicas.size()).micro;
     const data::SampleSpec longest = train::longest_sample(config_, spec_);
@@ -157,17 +167,10 @@ class MemoryRig {
     return counts[counts.size() / 2];
   }
 
-  // By row, between two passes of a step or after the last one, whichever are more together. Stages of a pipeline make no passes
-  // of the whole model: theirs are counted by what is trained.
+  // By row, between two passes of a step or after the last one, whichever are more together.
   void count_gradients() {
     const auto& rows = setup_->table.rows();
     gradients_.assign(rows.size(), 0);
-    if (setup_->pipeline) {
-      std::ranges::transform(rows, gradients_.begin(), [](const parallel::ParamRow& row) {
-        return row.local.requires_grad() ? held_by(row.trained()) : 0;
-      });
-      return;
-    }
     const config::BatchPlan batch = config::batch_plan(config_, layout_.replicas.size());
     const data::SampleSpec longest = train::longest_sample(config_, spec_);
     const at::Tensor input = fields(longest.input), target = fields(longest.target);
@@ -212,6 +215,7 @@ class MemoryRig {
   const train::Registries& registries_;
   const parallel::World& world_;
   data::SampleSpec spec_;
+  int64_t dataset_size_ = 0;
   train::Layout layout_;
   std::unique_ptr<train::TrainSetup> setup_;
   std::vector<int64_t> gradients_;  // bytes, by row
@@ -266,13 +270,17 @@ std::string held_memory_text(const HeldMemory& report) {
     ranks.add_row({cat(rank), report.places[rank], held_text(held.weights), held_text(held.gradients), held_text(held.optimizer),
                    held_text(held.exchange), held_text(held.activations)});
   }
-  return cat(report.layout, "; activations of ", report.batch_samples, " samples after the forward pass\n", placements.text(),
-             "\n", ranks.text());
+  const std::string when = report.micro_batches > 0
+                               ? cat("at most at once in a step of ", report.micro_batches, " micro-batches of ",
+                                     report.batch_samples, report.batch_samples == 1 ? " sample" : " samples")
+                               : cat("of ", report.batch_samples, " samples after the forward pass");
+  return cat(report.layout, "; activations ", when, "\n", placements.text(), "\n", ranks.text());
 }
 
 void add_held_memory_json(nlohmann::ordered_json& json, const HeldMemory& report) {
   json["layout"] = report.layout;
   json["activation_samples"] = report.batch_samples;
+  if (report.micro_batches > 0) json["micro_batches"] = report.micro_batches;
   for (const PlacedBytes& row : report.placements) {
     json["placements"].push_back({{"placement", row.placement}, {"parameters", row.parameters}});
     json["placements"].back().update(held_json(row.held));

@@ -2,8 +2,8 @@
 #include "parallel/pipeline/deferred_weights.h"
 
 #include <ATen/core/grad_mode.h>
-#include <torch/csrc/autograd/autograd.h>
 #include <torch/csrc/autograd/custom_function.h>
+#include <torch/csrc/autograd/engine.h>
 #include <torch/csrc/autograd/functions/accumulate_grad.h>
 
 #include <algorithm>
@@ -16,10 +16,11 @@
 namespace welkin::parallel {
 namespace {
 
-// What a site's work has left in a forward pass: a graph of its own.
+// What a site's work has left in a forward pass: a graph of its own. Its root is held without the output's values.
 struct LayerGraph : torch::CustomClassHolder {
-  at::Tensor input, weight, output;  // two leaves and the root
-  std::vector<at::Tensor> others;    // parameters that the work uses besides: a bias that it is fused with
+  at::Tensor input, weight;  // two leaves
+  torch::autograd::Edge root;
+  std::vector<at::Tensor> others;  // parameters that the work uses besides: a bias that it is fused with
   at::Tensor parameter;
   std::shared_ptr<WeightQueue> queue;
 };
@@ -27,7 +28,7 @@ struct LayerGraph : torch::CustomClassHolder {
 // The leaves of the graph but these two.
 std::vector<at::Tensor> other_leaves(const LayerGraph& graph) {
   std::vector<at::Tensor> leaves;
-  std::vector<std::shared_ptr<torch::autograd::Node>> left{graph.output.grad_fn()};
+  std::vector<std::shared_ptr<torch::autograd::Node>> left{graph.root.function};
   std::set<torch::autograd::Node*> seen;
   while (!left.empty()) {
     const std::shared_ptr<torch::autograd::Node> node = std::move(left.back());
@@ -41,21 +42,32 @@ std::vector<at::Tensor> other_leaves(const LayerGraph& graph) {
   return leaves;
 }
 
+// torch::autograd::grad of a root without values.
+std::vector<at::Tensor> gradients_of(const torch::autograd::Edge& root, const std::vector<at::Tensor>& leaves,
+                                     const at::Tensor& gradient, bool keeps_graph) {
+  torch::autograd::edge_list wanted;
+  for (const at::Tensor& leaf : leaves) wanted.push_back(torch::autograd::impl::gradient_edge(leaf));
+  return torch::autograd::Engine::get_default_engine().execute({root}, {gradient}, keeps_graph, /*create_graph=*/false,
+                                                               /*accumulate_grad=*/false, wanted);
+}
+
 struct DeferredWeight : torch::autograd::Function<DeferredWeight> {
   static at::Tensor forward(torch::autograd::AutogradContext* context, const at::Tensor& x, const at::Tensor& weight,
                             const model::Body& body, const std::shared_ptr<WeightQueue>& queue) {
     auto graph = c10::make_intrusive<LayerGraph>();
+    at::Tensor output;
     {
       const at::AutoGradMode with_grad(true);
       graph->input = x.detach().requires_grad_(x.requires_grad());
       graph->weight = weight.detach().requires_grad_();
-      graph->output = body({graph->input, graph->weight}).at(0);
+      output = body({graph->input, graph->weight}).at(0);
     }
+    graph->root = torch::autograd::impl::gradient_edge(output);
     graph->others = other_leaves(*graph);
     graph->parameter = weight;
     graph->queue = queue;
     context->saved_data["graph"] = c10::IValue::make_capsule(graph);
-    return graph->output.detach();
+    return output.detach();
   }
 
   static torch::autograd::variable_list backward(torch::autograd::AutogradContext* context,
@@ -66,12 +78,12 @@ struct DeferredWeight : torch::autograd::Function<DeferredWeight> {
     std::vector<at::Tensor> leaves = graph.others;
     if (graph.input.requires_grad()) leaves.push_back(graph.input);
     if (!leaves.empty()) {
-      const auto made = torch::autograd::grad({graph.output}, leaves, {grads[0]}, /*retain_graph=*/true);
+      const auto made = gradients_of(graph.root, leaves, grads[0], /*keeps_graph=*/true);
       for (size_t i = 0; i < graph.others.size(); ++i) accumulate_gradient(graph.others[i], made[i]);
       if (graph.input.requires_grad()) gradients[0] = made.back();
     }
-    graph.queue->now.add(graph.parameter, [output = graph.output, weight = graph.weight, gradient = grads[0]] {
-      return torch::autograd::grad({output}, {weight}, {gradient}).at(0);
+    graph.queue->now.add(graph.parameter, [root = graph.root, weight = graph.weight, gradient = grads[0]] {
+      return gradients_of(root, {weight}, gradient, /*keeps_graph=*/false).at(0);
     });
     context->saved_data.erase("graph");
     return gradients;

@@ -158,6 +158,22 @@ double PassCosts::of(PassKind kind) const {
   return backward_weight;
 }
 
+std::vector<double> held_with_waiting(const Schedule& schedule, double waiting) {
+  std::vector<double> held;
+  for (const std::vector<Pass>& row : schedule.rows) {
+    double now = 0, most = 0;
+    for (const Pass& pass : row) {
+      if (pass.kind == PassKind::Forward) now += pass.stage >= schedule.shape.first_with_gradient() ? 1 : 0;
+      if (pass.kind == PassKind::Backward) --now;
+      if (pass.kind == PassKind::BackwardInput) now += waiting - 1;
+      if (pass.kind == PassKind::BackwardWeight) now -= waiting;
+      most = std::max(most, now);
+    }
+    held.push_back(most / static_cast<double>(schedule.shape.chunks));
+  }
+  return held;
+}
+
 ScheduleTiming time_schedule(const Schedule& schedule, const PassCosts& costs) {
   const std::string problem = problem_of(schedule);
   WELKIN_CHECK(problem.empty(), cat("the schedule of a pipeline is sound: ", problem));

@@ -38,6 +38,10 @@ struct ScheduleTiming {
   std::vector<double> held;
 };
 
+// The same of the table alone where halves of backward passes leave something behind until the gradients of weights are made,
+// which takes `waiting` times what activations do.
+std::vector<double> held_with_waiting(const Schedule& schedule, double waiting);
+
 // InternalError with the passes that wait for each other where the table has no end, or lacks a pass, or has one twice or on
 // another rank.
 ScheduleTiming time_schedule(const Schedule& schedule, const PassCosts& costs = {});

@@ -103,6 +103,24 @@ std::vector<StageFacts> even_stages(int64_t ranks, std::vector<double> held) {
   return stages;
 }
 
+// Two stages of 500 parameters, of which 100 are the same; each has the sum of both copies' gradients, once a step.
+TEST(RunEstimate, CopiesOfTiedWeightsAreSummed) {
+  config::RunConfig config = small_config();
+  config.parallel.pipeline_parallel = 2;
+  RunFacts facts = small_facts();
+  facts.world_size = 2;
+  facts.stages = even_stages(2, {2, 1});
+  for (StageFacts& stage : facts.stages) stage.tied = 2 * 0.5 * 100;
+  EXPECT_EQ(estimate_run(config, facts).reduced_bytes, 4 * 100);
+  facts.world_size = 4;  // and all 500 with the other replica
+  EXPECT_EQ(estimate_run(config, facts).reduced_bytes, 4 * 100 + 2 * 4 * 500 / 2);
+  config.parallel.shard = config::ShardStage::Optimizer;  // each replica's half of a copy
+  EXPECT_EQ(estimate_run(config, facts).reduced_bytes, 4 * 100 / 2 + 2 * 4 * 500 / 2);
+  config.parallel.shard = config::ShardStage::None;
+  config.parallel.noddp = true;
+  EXPECT_EQ(estimate_run(config, facts).reduced_bytes, 4 * 100);
+}
+
 // Four stages; four micro-batches of two samples, then eight of one.
 TEST(RunEstimate, APipelineCutsTheStateAndIdles) {
   config::RunConfig config = small_config();
@@ -127,6 +145,8 @@ TEST(RunEstimate, APipelineCutsTheStateAndIdles) {
   config.parallel.pipeline_schedule = config::PipelineSchedule::GPipe;
   facts.stages = even_stages(4, {8, 8, 8, 8});
   EXPECT_EQ(part(estimate_run(config, facts), "activations"), sample / 4 * 8);
+  facts.input_values = 30;  // of which each pass under way has a copy; a message has come and one is posted
+  EXPECT_EQ(part(estimate_run(config, facts), "activations"), sample / 4 * 8 + 4 * 30 * (8 + 2));
 }
 
 // The deep half of a U-Net has nearly all weights and few activations: the memory is that of the rank with the larger sum.

@@ -93,6 +93,18 @@ TEST(PipelineSchedule, TheSlowestStageSetsThePace) {
   EXPECT_DOUBLE_EQ(timing.bubble, 1 - 2 * 3 * 2.0 / (2 * timing.length));
 }
 
+// Two ranks: F0 F1 I0 W0 F2 I1 W1 and F0 I0 F1 I1 W0 F2 I2 W1 W2, before whose weights two micro-batches wait.
+TEST(PipelineSchedule, HoldsWhatGradientsOfWeightsAreMadeOf) {
+  const Schedule halves = make_schedule(PipelineSchedule::ZeroBubble, {.ranks = 2, .micros = 3});
+  EXPECT_EQ(held_with_waiting(halves, 1), (std::vector<double>{2, 2}));
+  EXPECT_EQ(held_with_waiting(halves, 2), (std::vector<double>{3, 4}));
+  EXPECT_EQ(held_with_waiting(halves, 0.5), (std::vector<double>{2, 1.5}));
+  for_each_shape([](PipelineSchedule kind, const PipelineShape& shape) {
+    const Schedule schedule = make_schedule(kind, shape);
+    EXPECT_EQ(held_with_waiting(schedule, 1), time_schedule(schedule).held);
+  });
+}
+
 TEST(PipelineSchedule, HoldsTheActivationsThatItPromises) {
   for_each_shape([](PipelineSchedule kind, const PipelineShape& shape) {
     const std::vector<double> held = time_schedule(make_schedule(kind, shape)).held;
