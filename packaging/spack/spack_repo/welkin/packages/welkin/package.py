@@ -21,6 +21,7 @@ from spack.package import (
     variant,
     version,
     when,
+    which,
 )
 
 
@@ -129,3 +130,28 @@ class Welkin(CMakePackage, CudaPackage):
 
     def setup_run_environment(self, env: EnvironmentModifications) -> None:
         env.set("WELKIN_TORCH", self.spec["py-torch"].prefix)
+
+    def test_version(self):
+        """the program finds the torch that it was built with"""
+        welkin = which(join_path(self.prefix.bin, "welkin"), required=True)
+        assert welkin("--version", output=str.split).startswith("welkin ")
+
+    def test_training(self):
+        """a small model is trained on made-up samples"""
+        welkin = which(join_path(self.prefix.bin, "welkin"), required=True)
+        config = {
+            "dataset": "nbody",
+            "data_loader_config": "synthetic",
+            "data_size": 8,
+            "box_size": "[16,16]",
+            "Nsamples": 4,
+            "Nsamples_val": 2,
+            "N_in_channels": 2,
+            "N_out_channels": 1,
+            "global_batch_size": 2,
+            "model": "unet3d",
+            "width": 4,
+            "scales": 2,
+        }
+        keys = [word for key, value in config.items() for word in ("--set", f"{key}={value}")]
+        welkin("train", *keys, "--num_epochs", "1", "--device", "cpu", "--log_root", "logs")
