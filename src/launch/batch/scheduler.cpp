@@ -57,8 +57,14 @@ std::optional<double> flux_seconds(const ReadVariable& read, const RunCommand& r
 }
 
 // "1:30 L": hours and minutes, and which limit it is.
+// An element of an array by its own name: the number alone means all elements. A job outside of arrays has the index 0.
+std::string lsf_job(const ReadVariable& read) {
+  const std::string job = variable(read, "LSB_JOBID"), index = variable(read, "LSB_JOBINDEX");
+  return index.empty() || index == "0" ? job : cat(job, "[", index, "]");
+}
+
 std::optional<double> lsf_seconds(const ReadVariable& read, const RunCommand& run) {
-  const auto text = run(cat("bjobs -noheader -o time_left ", shell_word(variable(read, "LSB_JOBID"))));
+  const auto text = run(cat("bjobs -noheader -o time_left ", shell_word(lsf_job(read))));
   if (!text) return {};
   const std::string word = first_word(*text);
   if (word.find(':') == std::string::npos) return {};  // "-": no limit
@@ -127,7 +133,8 @@ std::string requeue_command(const ReadVariable& read) {
     throw ConfigError("requeue", cat("this batch system has no command that queues a job again: system=", system->name),
                       "Leave --requeue out, and submit the next job with a dependency on this one");
   }
-  return cat(system->requeue, shell_word(variable(read, system->job)));
+  const std::string job = variable(read, system->job);
+  return cat(system->requeue, shell_word(std::string_view(system->name) == "LSF" ? lsf_job(read) : job));
 }
 
 }  // namespace welkin::launch

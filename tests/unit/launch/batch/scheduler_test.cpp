@@ -69,6 +69,14 @@ TEST(TimeLeft, OfLsf) {
   EXPECT_EQ(seconds_left(job, {{bjobs, "-\n"}}, ""), -1);
 }
 
+// Its number alone would be that of all elements: other times, and brequeue would end and queue them all.
+TEST(TimeLeft, OfAnElementOfAnLsfArray) {
+  const Table element{{"LSB_JOBID", "7"}, {"LSB_JOBINDEX", "3"}};
+  EXPECT_EQ(seconds_left(element, {{"bjobs -noheader -o time_left '7[3]'", "1:30 L\n"}}, "LSF"), 5400);
+  EXPECT_EQ(requeue_command(variables(element)), "brequeue '7[3]'");
+  EXPECT_EQ(requeue_command(variables({{"LSB_JOBID", "7"}, {"LSB_JOBINDEX", "0"}})), "brequeue 7");
+}
+
 TEST(TimeLeft, OfPbs) {
   const Table job{{"PBS_JOBID", "9.head"}};
   const std::string text =
