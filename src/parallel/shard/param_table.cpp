@@ -73,8 +73,12 @@ ParamRow& ParamTable::at(const std::string& name) {
   if (found != rows_.end()) return *found;
   std::vector<std::string> names;
   for (const ParamRow& row : rows_) names.push_back(row.name);
-  throw ConfigError("parallel", cat("the model has no such parameter: name=", name),
-                    cat("The nearest names are: ", join(nearest(name, names), ", ")));
+  const std::vector<std::string> near = nearest(name, names);
+  constexpr size_t kShown = 5;
+  if (near.empty() && names.size() > kShown) names.resize(kShown);
+  throw ConfigError(
+      "parallel", cat("the model has no such parameter: name=", name),
+      cat(near.empty() ? "Its first names are: " : "The nearest names are: ", join(near.empty() ? names : near, ", ")));
 }
 
 int64_t ParamTable::num_parameters() const {

@@ -121,11 +121,16 @@ Fault parse_fault(const std::string& text, int64_t world_size) {
   Fault fault{.kind = row->kind, .rank = 0, .error = EIO, .parameter = {}, .text = text};
   fault.phase = pieces_of(std::string(row->phases), '|').front();
   if (colon == std::string::npos) return fault;
+  std::vector<std::string> names;
   for (const std::string& piece : pieces_of(text.substr(colon + 1), ',')) {
     const size_t equals = piece.find('=');
     if (equals == std::string::npos)
       refuse(text, cat("a value without a name: ", piece), cat("Write for instance ", row->name, ":step=5"));
-    set(fault, *row, trimmed(piece.substr(0, equals)), trimmed(piece.substr(equals + 1)), world_size);
+    names.push_back(trimmed(piece.substr(0, equals)));
+    if (std::ranges::count(names, names.back()) > 1) {
+      refuse(text, cat(names.back(), " is there twice"), "Write each value once; faults are separated by ;");
+    }
+    set(fault, *row, names.back(), trimmed(piece.substr(equals + 1)), world_size);
   }
   return fault;
 }

@@ -98,6 +98,11 @@ class Faults(unittest.TestCase):
         self.assertEqual(best(full)["step"], min(there)[1])
         self.assertTrue((self.run_folder(full) / "checkpoints" / f"step_{best(full)['step']}").is_dir())
 
+    def test_a_fault_that_nothing_would_show_is_refused(self):
+        for fault, sentence in (("wrong_gradient:step=3", "[inject] nothing would show a wrong_gradient: recheck_interval=0. Give --recheck_interval N."),
+                                ("drop_connection:step=3", "[inject] a run of one process has no connections that could drop: ranks=1")):
+            self.assertIn(sentence, self.train(self.folder / "root", "--inject", fault, code=USAGE))
+
     def test_a_start_that_fails_is_no_running_one(self):
         root = self.folder / "root"
         self.train(root, "--inject", "kill:step=6", "--checkpoint_async=false", code=-signal.SIGKILL)

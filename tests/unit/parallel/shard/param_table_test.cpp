@@ -91,6 +91,12 @@ TEST(ParamTable, NamesTheNearestWhenAbsent) {
   } catch (const ConfigError& error) {
     EXPECT_THAT(error.what(), testing::HasSubstr("no such parameter: name=head.weigth. The nearest names are: head.weight"));
   }
+  try {
+    table.at("nope");
+    FAIL();
+  } catch (const ConfigError& error) {
+    EXPECT_THAT(error.what(), testing::HasSubstr("no such parameter: name=nope. Its first names are: pos_embed, "));
+  }
 }
 
 TEST(Placements, ReplicatedUntilSet) {
