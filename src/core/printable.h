@@ -11,6 +11,9 @@ namespace welkin {
 // and bytes that are no UTF-8 are '?', a line's end is a blank.
 std::string printable(std::string_view text);
 
+// Whether all of it is UTF-8, each character in its shortest form: what may stand in JSON.
+bool is_utf8(std::string_view text);
+
 // Whole lines: control characters are '?', all else stays.
 std::string printable_lines(std::string_view text);
 

@@ -8,6 +8,7 @@
 
 #include "config/schema/value.h"
 #include "config/yaml/yaml_scalar.h"
+#include "core/printable.h"
 #include "core/text.h"
 
 namespace welkin::config {
@@ -36,7 +37,10 @@ struct Checker {
   std::optional<std::string> operator()(int64_t value) const { return check_number(static_cast<double>(value), key.range); }
   std::optional<std::string> operator()(uint64_t value) const { return check_number(static_cast<double>(value), key.range); }
   std::optional<std::string> operator()(double value) const { return check_number(value, key.range); }
-  std::optional<std::string> operator()(const std::string& value) const { return check_choice(value, key); }
+  std::optional<std::string> operator()(const std::string& value) const {
+    if (!is_utf8(value)) return "is no UTF-8";  // checkpoints keep the configuration as JSON
+    return check_choice(value, key);
+  }
   std::optional<std::string> operator()(const Checkpointing&) const { return {}; }
   std::optional<std::string> operator()(const SpatialRanks&) const { return {}; }
   std::optional<std::string> operator()(const MicroBatchSize& value) const { return (*this)(value.samples); }

@@ -60,7 +60,9 @@ std::optional<RunName> owner_of(const fs::path& place) {
 void sign_place(const fs::path& place, const RunName& owner) {
   if (owner_of(place) == owner) return;
   make_folders(place);
-  write_file_atomically(place / kOwnerFile, nlohmann::json{{"run", owner.id}, {"folder", owner.folder}}.dump() + "\n");
+  const nlohmann::json name{{"run", owner.id}, {"folder", owner.folder}};
+  constexpr auto kReplace = nlohmann::json::error_handler_t::replace;  // a path need not be UTF-8
+  write_file_atomically(place / kOwnerFile, name.dump(-1, ' ', false, kReplace) + "\n");
 }
 
 bool is_own(const RunName& owner, const RunName& own) { return own.id.empty() ? owner.folder == own.folder : owner.id == own.id; }

@@ -44,6 +44,7 @@ TEST(Validate, TypesAndRanges) {
                         {{"qkv=joimt"}, "qkv is none of joint, separate: qkv=joimt. Nearest: joint."},
                         {{"nan_policy=of"}, "nan_policy is none of off, error, mask, report, hole: nan_policy=of. Nearest: off."},
                         {{"shard_rule=even"}, "shard_rule is none of exact, padded, truncated: shard_rule=even."},
+                        {{"run_num=caf\xe9"}, "--set run_num: run_num is no UTF-8: run_num="},
                         {{"resident=null"}, "resident is empty: resident=null. "},
                         {{"bad_samples=[skip]"}, "bad_samples is none of error, skip: bad_samples='[skip]'. Meaning: "},
                         {{"forcing=[moon]"}, "forcing element 0 is none of solar, solar_daily, calendar, coordinates"},
