@@ -18,7 +18,7 @@ from tolerance import rounds_to, within  # noqa: E402
 
 BINARY = os.environ["WELKIN_BINARY"]
 LOGGED = 6e-6  # six decimals of losses near 1 or 2
-DONE, OTHER, USAGE, DATA, COMM, DEFECTIVE = 0, 1, 2, 3, 4, 6  # ExitCode of src/core/error.h
+DONE, OTHER, USAGE, DATA, COMM, CHECKPOINT, DEFECTIVE = 0, 1, 2, 3, 4, 5, 6  # ExitCode of src/core/error.h
 
 # 20 samples and 10 for validation: the last steps of an epoch are shorter than a batch of 8, and leave ranks without a sample.
 VIT = """

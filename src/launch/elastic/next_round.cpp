@@ -59,12 +59,13 @@ Decision begin_round(const JobView& job, std::vector<ProcessId> ids, std::string
 Decision give_up(const JobView& job, const SlotView* lost, size_t left) {
   std::vector<int64_t> sizes = job.sizes;
   std::ranges::sort(sizes);
-  const std::string words = lost != nullptr ? lost->slot.words : "a process did not come";
-  return {.kind = Decision::Kind::End,
-          .why = cat(words, "; too few ranks are left: left=", left, ", elastic=", job.limits.least, ":", job.limits.most,
-                     ", sizes with which this run can go on=[", join(sizes, ", "),
-                     "]. The newest checkpoint is whole: --resume continues from it"),
-          .code = lost != nullptr ? std::max<int64_t>(1, lost->slot.code) : 1};
+  const std::string words = cat(lost != nullptr ? lost->slot.words : "a process did not come",
+                                "; too few ranks are left: left=", left, ", elastic=", job.limits.least, ":", job.limits.most);
+  const std::string what_next = job.round == 0 ? ". No step was done: start the job again"
+                                               : cat(", sizes with which this run can go on=[", join(sizes, ", "),
+                                                     "]. The newest checkpoint is whole: --resume continues from it");
+  return {
+      .kind = Decision::Kind::End, .why = words + what_next, .code = lost != nullptr ? std::max<int64_t>(1, lost->slot.code) : 1};
 }
 
 Decision first_round(const JobView& job, const Patience& patience) {

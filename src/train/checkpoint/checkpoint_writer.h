@@ -63,8 +63,9 @@ class CheckpointWriter {
   // In the middle of a run: errors are reported, there or later, and the run goes on. Every rank calls it. CommError. With a vote
   // copies are hashed beside training, and what is voted down is not written; save(), collect() and finish() throw that then.
   void save(SaveTask task, const TensorLayout& layout);
-  // Whole when it returns, into the first place that takes it; the one before is waited for. Every rank calls it. On the first
-  // rank the place, with what was wrong with those before it; where none takes it, it throws what the first one said.
+  // Whole when it returns, into the first place that takes it; the one before is waited for. Every rank calls it, and is
+  // told the place; the first rank also what was wrong with those before it. Where none takes it, all throw CheckpointError, the
+  // first rank with what the first place said.
   struct SavedNow {
     const CheckpointPlace* place = nullptr;
     std::vector<std::string> errors = {};

@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 // Checkpoints that a run waits for, and the passes in which ranks put parts of tensors together while one writes.
+#include <algorithm>
 #include <exception>
 #include <optional>
 #include <utility>
 
 #include "core/error.h"
+#include "core/text.h"
 #include "train/checkpoint/checkpoint_writer.h"
 
 namespace welkin::train {
@@ -38,10 +40,21 @@ CheckpointWriter::SavedNow CheckpointWriter::save_now(SaveTask task, const Tenso
   return saved;
 }
 
+// The others hear what became of it: were they to go on, they would find the first rank gone without knowing why.
 CheckpointWriter::SavedNow CheckpointWriter::save_whole_now(SaveTask task, const TensorLayout& layout) {
+  constexpr int64_t kNowhere = -1;
   WholeGroups whole(std::exchange(task.groups, {}), layout);
   SavedNow saved;
-  if (!is_first()) return join_passes(whole), saved;
+  if (!is_first()) {
+    join_passes(whole);
+    const int64_t number = told_by_first(world_, kNowhere);
+    if (number == kNowhere) {
+      throw CheckpointError("checkpoint", cat("the first rank could not save the state: step=", task.index.position.iteration),
+                            "See what it says; earlier checkpoints are untouched");
+    }
+    saved.place = task.places[static_cast<size_t>(number)];
+    return saved;
+  }
   std::exception_ptr failure;
   for (CheckpointPlace* place : task.places) {
     if (failure && whole.has_parts()) again_with(whole)();
@@ -57,6 +70,7 @@ CheckpointWriter::SavedNow CheckpointWriter::save_whole_now(SaveTask task, const
     }
   }
   end_passes(whole);
+  told_by_first(world_, saved.place == nullptr ? kNowhere : std::ranges::find(task.places, saved.place) - task.places.begin());
   if (saved.place == nullptr) std::rethrow_exception(failure);
   return saved;
 }

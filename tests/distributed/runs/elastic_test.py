@@ -11,7 +11,7 @@ import time
 import unittest
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1]))
-from ranks_case import USAGE, RanksCase, checkpoints, children_of, free_port, log_text, run_folder, weights  # noqa: E402
+from ranks_case import CHECKPOINT, USAGE, RanksCase, checkpoints, children_of, free_port, log_text, run_folder, weights  # noqa: E402
 
 # Whole batches of eight, for --rank_invariant: the curve does not depend on the number of ranks.
 YAML = """
@@ -74,6 +74,13 @@ class Elastic(RanksCase):
         self.assertIn("rank 1 (process ", event["reason"])
         self.assertEqual([(event["event"], event["step"]) for event in events(root) if event["event"] in ("started", "resumed")], [("started", 0), ("resumed", 4)])
         self.assert_undisturbed(root)
+
+    def test_a_full_disk_at_the_end_is_no_lost_rank(self):
+        full = ";".join(f"write_error:step=24,error=ENOSPC,phase={phase},rank=all" for phase in ("create", "write", "sync"))
+        process, _ = self.elastic("1:2", "--inject", full, ranks=2)
+        text = self.finish(process, code=CHECKPOINT)
+        self.assertIn("No space left on device", text)
+        self.assertNotIn("Resumed at step", text)
 
     def test_the_first_rank_has_a_successor(self):
         process, root = self.elastic("1:4", "--inject", "kill:step=7,phase=reduce,rank=0", options=("--max_restarts", "0"))

@@ -8,7 +8,7 @@ import sys
 import unittest
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1]))
-from ranks_case import COMM, DEFECTIVE, OTHER, VIT, RanksCase, checkpoints, log_text, run_folder, weights  # noqa: E402
+from ranks_case import CHECKPOINT, COMM, DEFECTIVE, OTHER, VIT, RanksCase, checkpoints, log_text, run_folder, weights  # noqa: E402
 
 LONG = VIT.replace("num_iters: 6", "num_iters: 14")
 WATCH = ("--set", "spike_window=8", "--set", "spike_patience=2", "--set", "rollback_interval=2", "--on_spike")
@@ -88,6 +88,14 @@ class InjectedFaults(RanksCase):
             text = self.run_ranks(2, self.write(LONG), root, *flags, "--inject", "write_error:step=12,error=EIO,phase=create")
             self.assertEqual(text.count(" - ERROR - "), 1, text)
             self.assertEqual(sorted(path.name for path in disk.glob("*/*/00/step_*")), ["step_12", "step_4", "step_8"])
+
+    def test_all_ranks_know_that_the_last_checkpoint_was_not_written(self):
+        """The first rank writes alone: the others would find it gone, and take it for one that died."""
+        full = ";".join(f"write_error:step=14,error=ENOSPC,phase={phase}" for phase in ("create", "write", "sync"))
+        text, _ = self.faulty(full, code=CHECKPOINT)
+        self.assertIn("No space left on device", text)
+        self.assertIn("the first rank could not save the state: step=14", text)
+        self.assertNotIn("a collective failed", text)
 
     def test_a_slow_rank_is_named_with_its_phase(self):
         _, root = self.faulty("slow:step=1,steps=14,rank=1,phase=forward,seconds=0.3", "--set", "slow_rank_interval=5")

@@ -145,6 +145,15 @@ TEST(NextRound, WithTooFewItWaitsForWhoMayComeAndEndsForNobody) {
                                       "sizes with which this run can go on=[1, 2, 4]. The newest checkpoint is whole"));
 }
 
+TEST(NextRound, BeforeTheFirstRoundThereIsNothingToContinueFrom) {
+  JobView job = four();
+  job.sizes = {};
+  for (size_t slot = 0; slot < 4; ++slot) lose(job, slot, Slot::State::Gone, 143);
+  const Decision decision = decide(job, {});
+  EXPECT_EQ(decision.kind, Kind::End);
+  EXPECT_THAT(decision.why, HasSubstr("too few ranks are left: left=0, elastic=1:4. No step was done: start the job again"));
+}
+
 TEST(NextRound, AnErrorOfAllIsNotTriedAgain) {
   JobView job = four_at_work();
   for (size_t slot = 0; slot < 4; ++slot) lose(job, slot, Slot::State::Waiting, 3);
