@@ -118,8 +118,16 @@ std::optional<train::LrRangeOptions> lr_range_of(const config::CommandLine& line
 std::unique_ptr<train::FaultInjector> faults_of(const config::CommandLine& line, const config::Resolved& resolved,
                                                 const launch::RankInfo& place) {
   if (!has_flag(line, "inject")) return nullptr;
-  auto faults =
-      std::make_unique<train::FaultInjector>(train::parse_faults(text_flag(line, "inject"), place.world_size), place.rank);
+  const std::vector<train::Fault> given = train::parse_faults(text_flag(line, "inject"), place.world_size);
+  const auto has = [&](train::FaultKind kind) { return std::ranges::find(given, kind, &train::Fault::kind) != given.end(); };
+  if (has(train::FaultKind::WrongGradient) && resolved.config.health.recheck_interval == 0) {
+    throw ConfigError("inject", "nothing would show a wrong_gradient: recheck_interval=0", "Give --recheck_interval N");
+  }
+  if (has(train::FaultKind::DropConnection) && place.world_size == 1) {
+    throw ConfigError("inject", "a run of one process has no connections that could drop: ranks=1",
+                      "Leave drop_connection out, or start several ranks");
+  }
+  auto faults = std::make_unique<train::FaultInjector>(given, place.rank);
   if (faults->changes_losses() && resolved.config.backend.cuda_graph) {
     throw ConfigError("inject", "a recorded step makes no losses that a fault could change: cuda_graph=true",
                       "Leave cuda_graph, nan_gradient or spike out");
@@ -168,7 +176,7 @@ void check_time_was_enough(const train::RunOutcome& outcome, bool is_started_aga
 
 // The job's last act: the batch system ends it and queues it again.
 void requeue(const std::string& command, observe::RunLog& log) {
-  log.info(cat("Queued again with: ", command));
+  log.info(cat("Queueing the job again with: ", command));  // before: the batch system may end it at once
   if (launch::output_of(command)) return;
   throw ConfigError("requeue", cat("the batch system refuses to queue the job again: command=", command),
                     "See its message above, and submit the job by hand: it continues from the checkpoint");

@@ -253,7 +253,7 @@ class RealLaunchers(RanksCase):
         while slurm.run("squeue", "--noheader", f"--job={sent.stdout.strip()}").stdout.strip() and time.monotonic() < deadline:
             time.sleep(0.5)
         log = (self.folder / "requeue.txt").read_text()
-        self.assertGreaterEqual(log.count(f"Queued again with: scontrol requeue {sent.stdout.strip()}"), 3, log)
+        self.assertGreaterEqual(log.count(f"Queueing the job again with: scontrol requeue {sent.stdout.strip()}"), 3, log)
         self.assertEqual(log.count("DONE ---- rank 0"), 1, log)
         self.assertEqual(newest_files(root), newest_files(self.folder / "uncut"))
 

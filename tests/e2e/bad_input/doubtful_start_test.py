@@ -132,7 +132,7 @@ class SignalsBeforeTheFirstStep(BadInputCase):
         return done.returncode, done.stdout + done.stderr
 
     def assert_queued_again(self, log):
-        self.assertIn("Queued again with: scontrol requeue 12", log)
+        self.assertIn("Queueing the job again with: scontrol requeue 12", log)
         self.assertEqual((self.root / "calls").read_text(), "requeue 12\n")
 
     def test_a_job_is_queued_again_though_it_has_not_done_a_step(self):

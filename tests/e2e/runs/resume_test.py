@@ -222,12 +222,12 @@ class Resume(unittest.TestCase):
         self.assertIn("Resumed at step 9 ", again)
         self.assertIn("Avg val loss", again)
 
-    def out_of_time(self, root, *flags, said, **environment):
+    def out_of_time(self, root, *flags, said, code=0, **environment):
         """A run that its time limit ends."""
         started = time.monotonic()
         done = subprocess.run(command(self.write(VIT), root, "--num_iters", "1000000", *flags), capture_output=True, text=True, timeout=120,
                               env={**os.environ, **environment})
-        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertEqual(done.returncode, code, done.stderr)
         self.assertIn("Interrupted by the time limit at step ", done.stderr)
         self.assertRegex(done.stderr, f"The time limit is near: [0-9]+ s are left by {said}")
         self.assertIn("Continue with: welkin ", done.stderr)
@@ -265,8 +265,13 @@ class Resume(unittest.TestCase):
         path = {**self.fake("squeue", "echo 1:00"), **self.fake("scontrol", ""), "SLURM_JOB_ID": "12"}
         flags = ("--time_limit_margin", "57", "--resume", "--requeue")
         log, _ = self.out_of_time(self.folder / "logs", *flags, said="Slurm", **path)
-        self.assertIn("Queued again with: scontrol requeue 12", log)
+        self.assertIn("Queueing the job again with: scontrol requeue 12", log)
         self.assertIn("scontrol requeue 12", (self.folder / "calls").read_text())
+        fails = {**path, **self.fake("scontrol", "exit 1")}
+        log, _ = self.out_of_time(self.folder / "fails", *flags, said="Slurm", code=2, **fails)
+        self.assertIn("the batch system refuses to queue the job again: command=scontrol requeue 12", log)
+        self.assertNotIn("Queued again", log)
+        self.fake("scontrol", "")
         (self.folder / "calls").unlink()
         done = subprocess.run(command(self.write(VIT), self.folder / "logs", *flags, "--time_limit_margin", "70"), capture_output=True, text=True,
                               timeout=120, env={**os.environ, **path})
@@ -284,7 +289,7 @@ class Resume(unittest.TestCase):
             with self.subTest(phase):
                 log = self.signalled(self.folder / phase, line, signal.SIGUSR1, *flags, *more, **path)
                 self.assertRegex(log, r"Interrupted by SIGUSR1 at step \d+: saved ")
-                self.assertIn("Queued again with: scontrol requeue 12", log)
+                self.assertIn("Queueing the job again with: scontrol requeue 12", log)
 
     def test_sigusr1_while_a_checkpoint_is_written(self):
         path = {**self.fake("squeue", "echo 10:00:00"), **self.fake("scontrol", ""), "SLURM_JOB_ID": "12"}
@@ -299,7 +304,7 @@ class Resume(unittest.TestCase):
         self.assertEqual(process.returncode, 0, log)
         step = int(tensor_files(root)[0][5:])
         self.assertIn(f"Interrupted by SIGUSR1 at step {step}: saved ", log)
-        self.assertIn("Queued again with: scontrol requeue 12", log)
+        self.assertIn("Queueing the job again with: scontrol requeue 12", log)
 
     def test_requeue_wants_a_job_and_resume(self):
         for flags, message in ((("--requeue",), "a job that is queued again begins with --resume: requeue=true, resume=false"),
