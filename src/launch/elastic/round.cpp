@@ -38,7 +38,7 @@ ElasticLimits parse_limits(const std::string& text) {
     throw ConfigError("launch", cat("a run needs a rank at least: elastic=", text), "Take a MIN of 1 or more");
   }
   if (*least > *most) {
-    throw ConfigError("launch", cat("MIN is above MAX: elastic=", text), cat("Did you mean ", *most, ":", *least, "?"));
+    throw ConfigError("launch", cat("MIN is above MAX: elastic=", text), cat("Did you mean ", *most, ":", *least));
   }
   return {.least = *least, .most = *most};
 }

@@ -217,7 +217,7 @@ TEST(Rounds, LimitsAreChecked) {
   EXPECT_THAT(error_of("4"), HasSubstr("not MIN:MAX: elastic=4. For instance --elastic 2:4"));
   EXPECT_THAT(error_of("2:4x"), HasSubstr("not MIN:MAX"));
   EXPECT_THAT(error_of("0:4"), HasSubstr("a run needs a rank at least: elastic=0:4"));
-  EXPECT_THAT(error_of("4:2"), HasSubstr("MIN is above MAX: elastic=4:2. Did you mean 2:4?"));
+  EXPECT_THAT(error_of("4:2"), HasSubstr("MIN is above MAX: elastic=4:2. Did you mean 2:4."));
 }
 
 }  // namespace

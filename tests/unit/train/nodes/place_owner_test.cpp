@@ -28,6 +28,15 @@ TEST(PlaceOwner, IsKnownByItsIdOrByItsFolder) {
   EXPECT_FALSE(is_own(owner, {.id = draw_run_id(), .folder = owner.folder}));  // an earlier run of the folder
 }
 
+TEST(PlaceOwner, MayComeFromAPathThatIsNoUtf8) {
+  const ScratchFolder folder;
+  const std::string id = draw_run_id();
+  sign_place(folder / "place", {.id = id, .folder = "/caf\xe9/run"});
+  const auto owner = owner_of(folder / "place");
+  ASSERT_TRUE(owner.has_value());
+  EXPECT_TRUE(is_own(*owner, {.id = id, .folder = "/caf\xe9/run"}));
+}
+
 TEST(PlaceOwner, OfAFileThatIsNoneIsUnknown) {
   const ScratchFolder folder;
   for (const char* text : {"", "[", "[1]", R"({"run": 1, "folder": "x"})", R"({"run": "x"})"}) {
