@@ -6,6 +6,12 @@
 namespace welkin {
 namespace {
 
+TEST(IsUtf8, TakesWholeCharactersInTheirShortestForm) {
+  for (const char* text : {"", "plain\n", "caf\xc3\xa9", "\xe2\x82\xac", "\xf0\x9f\x8c\x8d"}) EXPECT_TRUE(is_utf8(text)) << text;
+  for (const char* text : {"caf\xe9", "\xc3", "\xc0\xaf", "\xed\xa0\x80", "\xf4\x90\x80\x80", "\xff"})
+    EXPECT_FALSE(is_utf8(text));
+}
+
 TEST(Printable, TextOfAFileIsOneLineWithoutControls) {
   EXPECT_EQ(printable("a\x1b[31m\nb\x7f\xc3\xa9"), "a?[31m b?\xc3\xa9");
   EXPECT_EQ(printable("20 \xc2\xb0\x43, \xe6\xb5\xb7, \xf0\x9d\x84\x9e"), "20 \xc2\xb0\x43, \xe6\xb5\xb7, \xf0\x9d\x84\x9e");
