@@ -33,21 +33,23 @@ class Mosaic(BadInputCase):
 
     def check_picture(self, name, box, channel):
         """Of the plane in the middle: the ends of the colours are lettered beside them."""
-        shown = panels((self.root / f"{name}_channel{channel}.png").read_bytes())
+        shown = panels((self.root / f"{name}_{box.attrs['channels'][channel]}.png").read_bytes())
         with h5py.File(self.data / "valid.h5") as file:
             nbody, target = file["Nbody"][0, EDGE // 2], file["Hydro"][channel, EDGE // 2]
-        widest = np.abs(box[channel, EDGE // 2] - target).max()
-        self.assertEqual(list(shown), ["input: channel0", "target", "prediction", "prediction - target"])
-        for ends, values in zip(shown.values(), (nbody, target, target, np.array([-widest, widest]))):
+        widest = np.abs(box.values[channel, EDGE // 2] - target).max()
+        titles = list(shown)[-4:]
+        self.assertEqual(titles[1:], ["target", "prediction", "prediction - target"])
+        self.assertTrue(titles[0].startswith("input: "), titles)
+        for ends, values in zip(map(shown.get, titles), (nbody, target, target, np.array([-widest, widest]))):
             within(ends, [values.min(), values.max()], 5e-4, "half of the last of the four digits that a colour bar has")
 
     def test_is_the_crops_at_their_centres(self):
         self.trained(BOXES)
         box = self.mosaic("box.nc", "--overlap", "3")
         self.assertEqual(dict(box.sizes), {"channel": 5, "z": EDGE, "y": EDGE, "x": EDGE})
-        self.check_picture("box", box.values, channel=0)
-        np.testing.assert_array_equal(box, self.mosaic("again.zarr", "--overlap", "3", "--channels", "channel1", ranks=3))
-        self.check_picture("again", box.values, channel=1)
+        self.check_picture("box", box, channel=0)
+        np.testing.assert_array_equal(box, self.mosaic("again.zarr", "--overlap", "3", "--channels", box.attrs["channels"][1], ranks=3))
+        self.check_picture("again", box, channel=1)
         # Without an overlap each cell is that of one crop: a file that holds a crop alone gives the same.
         apart = self.mosaic("apart.nc", "--overlap", "0").values
         with h5py.File(self.data / "valid.h5") as file:
