@@ -119,20 +119,20 @@ class SpackInstall(unittest.TestCase):
     def test_it_trains_and_measures(self):
         self.loaded(" ".join(f"'{word}'" for word in ["welkin", *TRAIN, "--log_root", f"{self.root}/logs"]))
         self.assertEqual(len(list((self.root / "logs").rglob("model.safetensors"))), 1)
-        self.loaded(" ".join(f"'{word}'" for word in ["welkin", "bench", "synthetic", *TRAIN[1:-4], "--device", "cpu", "--windows", "1",
+        self.loaded(" ".join(f"'{word}'" for word in ["welkin", "bench", "synthetic", *TRAIN[1:], "--windows", "1",
                                                       "--window_seconds", "0.05", "--warmup_seconds", "0", "--json", f"{self.root}/rates.json"]))
         self.assertIn('"synthetic_samples_per_s"', (self.root / "rates.json").read_text())
 
-    def test_python_imports_it_beside_torch(self):
-        command = "import torch, welkin; assert issubclass(welkin.Model, object); print(welkin.__file__, torch.__version__)"
-        where, torch = self.loaded(f"python3 -c '{command}'").split()
+    def test_python_imports_it_and_finds_torch(self):
+        where, torch = self.loaded("python3 -c 'import welkin; print(welkin.__file__, welkin.torch_folder())'").split()
         self.assertTrue(where.startswith(str(self.prefix)), where)
-        self.assertRegex(torch, r"^2\.11\.0")
+        self.assertEqual(pathlib.Path(torch).resolve(), torch_package().resolve())
 
     def test_spack_runs_its_tests(self):
-        text = self.spack("test", "run", "welkin")
-        self.assertRegex(text, r"1 passed of 1|test specs? passed|passed")
-        self.assertIn("PASSED: Welkin::test_training", self.spack("test", "results", "-l", "--", "welkin"))
+        self.spack("test", "run", "welkin")
+        results = self.spack("test", "results", "-l", "--", "welkin")
+        for name in ("test_version", "test_training"):
+            self.assertIn(f"PASSED: Welkin::{name}", results)
 
     def test_what_is_linked_needs_no_library_of_the_build(self):
         """The archives are inside: of a library beside torch's and the compiler's nothing is loaded."""
