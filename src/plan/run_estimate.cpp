@@ -186,11 +186,14 @@ std::vector<MemoryPart> memory_parts(const config::RunConfig& config, const RunF
   BackwardPeak moment{.gradients = kWideBytes * trained, .activations = of_pass * stage.held};
   if (is_shared) moment = worst_moment(config, facts, sharing, kWideBytes * trained, of_pass, stage.held);
   // What goes over a boundary is taken for as large as the input of the model. Of a pass that is under way there is what it began
-  // with, a copy beside the loader's; and a message that has just come, and the next one, whose buffer is posted ahead.
+  // with, a copy beside the loader's; and a message that has just come, and the next one, whose buffer is posted ahead. Members
+  // of an ensemble make a pass together.
   constexpr double kMessages = 2;
   const bool is_piped = config.parallel.pipeline_parallel > 1;
-  const double begun = stage.inputs_held > 0 ? stage.inputs_held : stage.held * static_cast<double>(config.parallel.chunks());
-  const double copies = is_piped ? begun + kMessages : 0;
+  const auto members = static_cast<double>(estimate.ensemble_members);
+  const double under_way = members * stage.held * static_cast<double>(config.parallel.chunks());
+  const double begun = stage.inputs_held > 0 ? stage.inputs_held : under_way;
+  const double copies = is_piped ? begun + kMessages * members : 0;
   moment.activations += static_cast<double>(estimate.forward_batch * facts.input_values) * copies * narrow_bytes(config) /
                         static_cast<double>(config.parallel.spatial.size());
   std::vector<MemoryPart> parts{
