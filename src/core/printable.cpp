@@ -52,11 +52,12 @@ Character first_character(std::string_view text) {
 
 // Bytes of the character at the beginning of `text` that may be printed; 0: it may not, or is no UTF-8.
 size_t printable_bytes(std::string_view text) {
-  const auto [bytes, code] = first_character(text);
-  if (code < 0x80) return code >= 32 && code < 127 ? bytes : 0;
+  const Character first = first_character(text);
+  const uint32_t code = first.code;
+  if (code < 0x80) return code >= 32 && code < 127 ? first.bytes : 0;
   const bool hidden =
       std::ranges::any_of(kUnprintable, [&](const CodeRange& range) { return code >= range.first && code <= range.last; });
-  return hidden ? 0 : bytes;
+  return hidden ? 0 : first.bytes;
 }
 
 }  // namespace
