@@ -119,6 +119,7 @@ ROOMS = {
     "train/coupling": {"train/device", "train/evaluate", "train/interchange", "train/learn", "train/run"},
     "train/mosaic": {"train/evaluate"},
     "train/skill": {"train/evaluate", "train/learn"},
+    "bench/memory": {"bench/step"},
     "verify/engine": {"verify/cases"},
     "verify": {"verify/cases", "verify/engine"},
 }

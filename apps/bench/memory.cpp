@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The mode that counts what every rank holds under the configured layout.
 #include "apps/bench/bench.h"
-#include "bench/step/memory_bench.h"
+#include "bench/memory/memory_bench.h"
 #include "core/error.h"
 #include "core/text.h"
 #include "train/learn/registries.h"

@@ -162,8 +162,8 @@ class Mosaic {
   std::array<MosaicAxis, 3> axes_;
   int64_t channels_;
   std::unique_ptr<data::ArrayWriter> writer_;
-  std::map<int64_t, int64_t> missing_;  // of each plane of this rank: rows of crops that are to come
-  at::Tensor middle_;
+  std::map<int64_t, int64_t> missing_;    // of each plane of this rank: rows of crops that are to come
+  at::Tensor middle_;                     // (C, y, x) of the plane that is drawn, once it is written
   std::map<int64_t, at::Tensor> planes_;  // begun: (C, y, x) float64 sums
 };
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "bench/step/pipeline_memory.h"
+#include "bench/memory/pipeline_memory.h"
 
 #include <ATen/ops/arange.h>
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "bench/step/memory_bench.h"
+#include "bench/memory/memory_bench.h"
 
 #include <ATen/ops/arange.h>
 #include <ATen/ops/ones.h>
@@ -10,7 +10,7 @@
 #include <numeric>
 #include <utility>
 
-#include "bench/step/pipeline_memory.h"
+#include "bench/memory/pipeline_memory.h"
 #include "bench/step/synthetic_config.h"
 #include "config/schema/batch_plan.h"
 #include "config/schema/choices.h"
