@@ -2,15 +2,16 @@
 // `welkin forecast`: ensembles from states without a truth, as Zarr or netCDF with CF metadata, on any number of ranks.
 #include <unistd.h>
 
-#include <memory>
 #include <optional>
 #include <ostream>
-#include <sstream>
+#include <string>
+#include <vector>
 
 #include "apps/cli/flags.h"
 #include "apps/cli/rank_run.h"
 #include "apps/cli/trained_run.h"
 #include "apps/cli/verbs.h"
+#include "apps/forecast/ensemble_models.h"
 #include "core/error.h"
 #include "core/text.h"
 #include "observe/log/console.h"
@@ -44,13 +45,6 @@ const std::vector<config::ExtraFlag> kForecastFlags = {
     {"channels", "A,B", "channels of --animate; the first when not given", config::Listed::InFull},
     {"checkpoints", "A,B", "several checkpoints instead of --checkpoint: member m is made by number m modulo their number"}};
 
-std::vector<std::string> words_between_commas(const std::string& text) {
-  std::vector<std::string> words;
-  std::istringstream parts(text);
-  for (std::string word; std::getline(parts, word, ',');) words.push_back(word);
-  return words;
-}
-
 train::EnsembleOptions forecast_options(const TrainedRun& run) {
   const config::CommandLine& line = run.line;
   train::EnsembleOptions options{.output = text_flag(line, "output"),
@@ -71,65 +65,6 @@ train::EnsembleOptions forecast_options(const TrainedRun& run) {
   return options;
 }
 
-std::optional<data::TimeStep> given_step(const config::CommandLine& line) {
-  const std::string text = text_flag(line, "time_step");
-  if (text.empty()) return {};
-  return data::TimeStep{.seconds = data::parse_duration(text), .months = 0};
-}
-
-// Members that are all alike are no ensemble.
-void check_ensemble(const train::EnsembleOptions& options, const std::vector<const train::TrainedModel*>& models) {
-  const size_t num_models = models.size();
-  if (options.has_dropout && models.front()->config().model.dropout == 0) {
-    throw ConfigError("forecast", "members of a model without dropout do not differ by it: dropout=0, --with_dropout",
-                      "Give --perturb or more --checkpoints");
-  }
-  if (options.members < static_cast<int64_t>(num_models)) {
-    throw ConfigError("forecast", cat("more checkpoints than members: members=", options.members, ", checkpoints=", num_models),
-                      "Ask for at least one member of each checkpoint");
-  }
-  for (size_t i = 0; i < num_models; ++i) {
-    for (size_t j = 0; j < i; ++j) {
-      if (models[i]->checkpoint() != models[j]->checkpoint()) continue;
-      throw ConfigError("forecast", cat("two of the checkpoints are one: checkpoint=", models[i]->checkpoint().string()),
-                        "Name different ones; best and newest may be the same step");
-    }
-  }
-  const bool differ = options.ensemble.perturbation.kind != train::PerturbationKind::None || options.has_dropout;
-  if (options.members <= static_cast<int64_t>(num_models) || differ) return;
-  throw ConfigError("forecast", cat("nothing makes the members differ: members=", options.members, ", checkpoints=", num_models),
-                    "Give --perturb, --with_dropout or more --checkpoints");
-}
-
-class Ensemble {
- public:
-  Ensemble(Application& application, const TrainedRun& run, const launch::RankInfo& place, bool has_dropout) {
-    std::vector<std::string> checkpoints = words_between_commas(text_flag(run.line, "checkpoints"));
-    if (checkpoints.empty()) checkpoints.push_back(run.choice.checkpoint);
-    train::ModelChoice choice = run.choice;
-    choice.local_rank = place.local_rank, choice.local_size = place.local_size;
-    for (const std::string& checkpoint : checkpoints) {
-      choice.checkpoint = checkpoint;
-      auto fields = std::make_unique<data::FieldStates>(run.config, choice.split, text_flag(run.line, "states"),
-                                                        given_step(run.line), text_flag(run.line, "forcings"));
-      if (fields_ == nullptr) fields_ = fields.get();
-      models_.push_back(std::make_unique<train::TrainedModel>(application.registries, run.config, choice, std::move(fields)));
-      if (has_dropout) models_.back()->enable_dropout();
-    }
-  }
-
-  const data::FieldStates& fields() const { return *fields_; }
-  std::vector<const train::TrainedModel*> models() const {
-    std::vector<const train::TrainedModel*> models;
-    for (const auto& model : models_) models.push_back(model.get());
-    return models;
-  }
-
- private:
-  std::vector<std::unique_ptr<train::TrainedModel>> models_;
-  const data::FieldStates* fields_ = nullptr;  // of the first model
-};
-
 std::optional<train::ForecastMovieOptions> movie_options(const TrainedRun& run, const train::EnsembleOptions& options) {
   if (!has_flag(run.line, "animate")) return {};
   return train::ForecastMovieOptions{.forecast = options.output,
@@ -140,7 +75,7 @@ std::optional<train::ForecastMovieOptions> movie_options(const TrainedRun& run, 
 void forecast(Application& application, const TrainedRun& run, const train::EnsembleOptions& options,
               const parallel::World& world) {
   const auto movie = movie_options(run, options);
-  const Ensemble ensemble(application, run, world.rank_info(), options.has_dropout);
+  const EnsembleModels ensemble(application, run, world.rank_info(), options.has_dropout);
   check_ensemble(options, ensemble.models());
   if (movie) train::check_movie_channels(ensemble.fields().spec(), movie->channels);
   train::ForecastRun made(ensemble.fields(), ensemble.models(), options, world);
