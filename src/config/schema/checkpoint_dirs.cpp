@@ -18,6 +18,12 @@ std::optional<int64_t> take_number(std::string& text) {
   return number;
 }
 
+// A path may have colons, but what looks like one number more, or like one with a sign or a point, is a slip.
+bool ends_in_number(const std::string& path) {
+  const std::string last = path.substr(path.rfind(':') + 1);
+  return path.find(':') != std::string::npos && !last.empty() && last.find_first_not_of("+-.0123456789") == std::string::npos;
+}
+
 std::optional<CheckpointDir> checkpoint_dir_of(const std::string& entry) {
   const size_t colon = entry.find(':');
   if (colon == 0 || colon == std::string::npos) return {};
@@ -30,7 +36,8 @@ std::optional<CheckpointDir> checkpoint_dir_of(const std::string& entry) {
     dir.keep = dir.interval;
     dir.interval = before;
   }
-  const bool is_path = dir.path.starts_with('/') && dir.path.find(kNeighbour) == std::string::npos;  // which stands at the end
+  const bool is_path = dir.path.starts_with('/') && dir.path.find(kNeighbour) == std::string::npos &&  // which stands at the end
+                       !ends_in_number(dir.path);
   const bool is_sound = is_path && dir.interval.value_or(1) > 0 && dir.keep.value_or(1) > 0;
   return is_sound ? std::optional(dir) : std::nullopt;
 }

@@ -15,7 +15,7 @@ namespace welkin::launch {
 // What a command of the shell prints; nothing where it fails.
 using RunCommand = std::function<std::optional<std::string>(const std::string&)>;
 
-// RunCommand with half a minute for each. Its errors go to stderr.
+// RunCommand with half a minute and 1 MiB of output for each. Its errors go to stderr.
 std::optional<std::string> output_of(const std::string& command);
 
 struct TimeLeft {

@@ -69,9 +69,10 @@ void RunLoop::stop_interrupted() {
   const int signal = stop_signal();
   const char* cause = cause_of_stop(signal);
   if (signal == 0 && context_.time_limit) {
-    context_.log.info(cat("The time limit is near: ", std::lround(context_.time_limit->seconds_left()), " s are left by ",
-                          context_.time_limit->source(), ", a checkpoint took ", in_hundredths(parts_.checkpoints.save_seconds()),
-                          " s, a step ", in_hundredths(longest_step_s_), " s"));
+    const auto left = std::lround(context_.time_limit->seconds_left());
+    const std::string place = left < 0 ? cat("is over: by ", -left, " s of ") : cat("is near: ", left, " s are left by ");
+    context_.log.info(cat("The time limit ", place, context_.time_limit->source(), ", a checkpoint took ",
+                          in_hundredths(parts_.checkpoints.save_seconds()), " s, a step ", in_hundredths(longest_step_s_), " s"));
   }
   try {
     parts_.checkpoints.save();

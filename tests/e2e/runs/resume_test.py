@@ -222,14 +222,14 @@ class Resume(unittest.TestCase):
         self.assertIn("Resumed at step 9 ", again)
         self.assertIn("Avg val loss", again)
 
-    def out_of_time(self, root, *flags, said, code=0, **environment):
+    def out_of_time(self, root, *flags, said, code=0, how="is near: [0-9]+ s are left by", **environment):
         """A run that its time limit ends."""
         started = time.monotonic()
         done = subprocess.run(command(self.write(VIT), root, "--num_iters", "1000000", *flags), capture_output=True, text=True, timeout=120,
                               env={**os.environ, **environment})
         self.assertEqual(done.returncode, code, done.stderr)
         self.assertIn("Interrupted by the time limit at step ", done.stderr)
-        self.assertRegex(done.stderr, f"The time limit is near: [0-9]+ s are left by {said}")
+        self.assertRegex(done.stderr, f"The time limit {how} {said}")
         self.assertIn("Continue with: welkin ", done.stderr)
         return done.stderr, time.monotonic() - started
 
@@ -241,6 +241,10 @@ class Resume(unittest.TestCase):
         step = int(tensor_files(root)[0][5:])
         self.assertIn(f"Interrupted by the time limit at step {step}: saved ", log)
         self.assertIn(f"Resumed at step {step} ", self.run_to_end(self.write(VIT), root, "--resume", "--num_iters", str(step + 3)))
+
+    def test_a_time_limit_that_is_over(self):
+        ended = str(int(time.time()) - 100)
+        self.out_of_time(self.folder / "logs", said="Slurm", how="is over: by 1[0-9][0-9] s of", SLURM_JOB_ID="12", SLURM_JOB_END_TIME=ended)
 
     def fake(self, name, text):
         """A command of a batch system that says what it was called with in `calls`."""

@@ -38,8 +38,9 @@ TEST(CheckpointDirs, ReadsWhoseNeighbourHasACopy) {
 }
 
 TEST(CheckpointDirs, RefusesOtherForms) {
-  for (const char* entry : {"", "fast", ":/local", "fast:", "fast:local", "fast:/local:0", "fast:/local:5:0", "fast::5",
-                            "fast:/local:neighbour:5", "fast:neighbour"}) {
+  for (const char* entry :
+       {"", "fast", ":/local", "fast:", "fast:local", "fast:/local:0", "fast:/local:5:0", "fast::5", "fast:/local:neighbour:5",
+        "fast:neighbour", "fast:/local:-2", "fast:/local:+5", "fast:/local:2.5", "fast:/local:5:2:9"}) {
     std::string problem;
     EXPECT_TRUE(parse_checkpoint_dirs({entry}, problem).empty());
     EXPECT_THAT(problem, HasSubstr("it is a name, an absolute path, numbers of at least 1, and perhaps :neighbour, not "))

@@ -110,6 +110,7 @@ TEST(OutputOf, IsWhatACommandPrints) {
   EXPECT_EQ(output_of("printf 'a\\nb'"), "a\nb");
   EXPECT_FALSE(output_of("false"));
   EXPECT_FALSE(output_of("no_such_command_of_any_kind 2>/dev/null"));
+  EXPECT_FALSE(output_of("yes"));  // without an end
 }
 
 }  // namespace
