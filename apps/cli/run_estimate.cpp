@@ -87,7 +87,7 @@ double waiting_over_activations(const plan::RunFacts& facts) {
   if (!facts.memory || facts.memory->kept.sum_on_cpu() == 0) return 1;
   double values = 0;
   for (const model::LayerCost& layer : facts.cost.layers) {
-    if (layer.weights > 0) values += layer.activation_bytes / model::kFloatBytes;
+    if (layer.weights > 0) values += (layer.activation_bytes - layer.shared_bytes) / model::kFloatBytes;
   }
   return values / facts.memory->kept.sum_on_cpu();
 }

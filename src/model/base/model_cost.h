@@ -22,6 +22,7 @@ struct LayerCost {
   double activation_bytes = 0;  // per sample, forward: inputs read and outputs written once, in float32
   int64_t parameters = 0;       // read once for a whole batch
   int64_t weights = 0;          // of them those of its matmul or convolution
+  double shared_bytes = 0;      // of activation_bytes: an input that is the same tensor as that of the layer before
 
   // Forward, of a batch.
   double bytes(int64_t batch) const {

@@ -4,6 +4,8 @@
 
 #include <algorithm>
 #include <string>
+#include <string_view>
+#include <utility>
 
 #include "ops/attention/attention_cost.h"
 #include "ops/gemm/linear_cost.h"
@@ -28,7 +30,11 @@ void add_block(ModelCost& cost, const VitOptions& options, const std::string& pa
   if (options.joint_qkv) {
     cost.add(vit_linear(path + ".attn.qkv", n, d, 3 * d, /*with_bias=*/true));
   } else {
-    for (const char* name : {".attn.q", ".attn.k", ".attn.v"}) cost.add(vit_linear(path + name, n, d, d, /*with_bias=*/true));
+    for (const char* name : {".attn.q", ".attn.k", ".attn.v"}) {
+      LayerCost layer = vit_linear(path + name, n, d, d, /*with_bias=*/true);
+      if (name != std::string_view(".attn.q")) layer.shared_bytes = kFloatBytes * static_cast<double>(n * d);
+      cost.add(std::move(layer));
+    }
   }
   cost.add(layer_cost(path + ".attn.core", ops::attention_cost(n, n, d, kFloatBytes), 0, 0));
   cost.add(vit_linear(path + ".attn.proj", n, d, d, /*with_bias=*/true));
