@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The folder in which a checkpoint grows, beside the one that it becomes.
+// The folder in which a checkpoint is written, beside its final place.
 #pragma once
 
 #include <cstdint>
@@ -13,7 +13,7 @@ namespace welkin::train {
 // `writer` is the process that makes it.
 std::filesystem::path aside_path(const std::filesystem::path& target, int64_t writer);
 
-// Made empty by this process; removed unless it was moved away. DataError with the system's reason.
+// A folder that this process makes empty. It is removed unless it was moved away. DataError with the system's reason.
 class AsideFolder {
  public:
   explicit AsideFolder(const std::filesystem::path& target);
@@ -27,17 +27,17 @@ class AsideFolder {
   std::filesystem::path path_;
 };
 
-// Moves a folder that has grown to where it belongs. What stands there gives way only then, and is removed only after it: whoever
-// is ended in between leaves it beside as .<name>.replaced. DataError with the system's reason.
+// Moves a finished folder to its place. A folder that stands there is moved away only then, and removed only after that. A
+// process that is ended in between leaves it beside as .<name>.replaced. DataError with the system's reason.
 void publish_over(const std::filesystem::path& aside, const std::filesystem::path& target);
-// Gives what publish_over() left in `folder` its name back where nothing has taken its place.
+// Gives folders that publish_over() left in `folder` their names back, if nothing has taken their places.
 void put_back_replaced(const std::filesystem::path& folder);
-// Renamed first, so that a half-removed folder is never taken for a whole one.
+// Renames the folder first, so that a half-removed one is never taken for a whole one.
 void remove_folder(const std::filesystem::path& path);
-// Whether it is a folder or file that this program makes beside checkpoints, which a killed one leaves.
+// True for a folder or file that this program makes beside checkpoints, which a killed process leaves.
 bool is_left_over(const std::filesystem::path& path);
 
-// What a write that failed becomes.
+// The error of a write that failed.
 CheckpointError cannot_be_saved(const std::filesystem::path& target, int64_t step, const std::string& reason);
 
 }  // namespace welkin::train

@@ -16,14 +16,14 @@
 namespace welkin::train {
 namespace {
 
-// Of this thread alone, which is how Linux takes both. Where it refuses, the thread reads like any other.
+// Lowers the priorities of this thread alone: Linux sets both per thread. If it refuses, the thread reads like any other.
 void yield_to_others() {
   constexpr int kOfThread = 1, kIdleClass = 3, kClassShift = 13, kLeast = 19;  // ioprio_set(2)
   syscall(SYS_ioprio_set, kOfThread, 0, kIdleClass << kClassShift);
   setpriority(PRIO_PROCESS, static_cast<id_t>(gettid()), kLeast);
 }
 
-// What is in memory proves nothing about the disk.
+// Drops the file from the page cache: a read from memory proves nothing about the disk.
 void forget_cached(const std::filesystem::path& path) {
   const FileDescriptor file = open_file(path, O_RDONLY);
   posix_fadvise(file.get(), 0, 0, POSIX_FADV_DONTNEED);
@@ -59,7 +59,7 @@ void BackgroundVerifier::run() {
   }
 }
 
-// One that is seen for the first time was just written, so that new ones do not keep the old ones waiting for ever.
+// A folder that is seen for the first time was just written: it goes last, so that old ones need not wait for ever.
 std::filesystem::path BackgroundVerifier::longest_unread() {
   std::filesystem::path found;
   std::map<std::filesystem::path, int64_t> present;
@@ -74,7 +74,7 @@ std::filesystem::path BackgroundVerifier::longest_unread() {
   return found;
 }
 
-// One that was removed meanwhile has no news.
+// A folder that was removed meanwhile is not reported.
 void BackgroundVerifier::verify(const std::filesystem::path& folder) {
   turn_[folder] = ++turns_;
   try {

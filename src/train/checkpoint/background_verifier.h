@@ -19,19 +19,19 @@ namespace welkin::train {
 
 class BackgroundVerifier {
  public:
-  // Checkpoint folders that there are now, in each place the newest first; on the thread.
+  // Lists the present checkpoint folders, in each place the newest first. Called on the thread.
   using ListFolders = std::function<std::vector<std::filesystem::path>()>;
-  // Of a damaged one the error's text, once; on the thread.
+  // Gets the error's text for a damaged folder, once. Called on the thread.
   using Report = std::function<void(const std::string&)>;
 
-  // Every `interval` one of the folders, the one that was not read for the longest time.
+  // Verifies one folder every `interval`: the one that was not read for the longest time.
   BackgroundVerifier(std::chrono::milliseconds interval, ListFolders list, Report report);
   // Stops after the file that is being read.
   ~BackgroundVerifier();
   BackgroundVerifier(const BackgroundVerifier&) = delete;
   BackgroundVerifier& operator=(const BackgroundVerifier&) = delete;
 
-  // Those that were found damaged since the last call. Any thread.
+  // The folders that were found damaged since the last call. Any thread.
   std::vector<std::filesystem::path> take_damaged();
   int64_t num_verified() const { return num_verified_; }  // whole ones, read again
 
@@ -43,7 +43,7 @@ class BackgroundVerifier {
   std::chrono::milliseconds interval_;
   ListFolders list_;
   Report report_;
-  std::map<std::filesystem::path, int64_t> turn_;  // at which a folder was read
+  std::map<std::filesystem::path, int64_t> turn_;  // the turn at which a folder was read
   int64_t turns_ = 0;
   std::vector<std::filesystem::path> damaged_;  // not taken yet
   std::atomic<int64_t> num_verified_{0};

@@ -78,7 +78,7 @@ std::vector<int64_t> in_order(size_t dims) {
 
 std::string text_of(const std::vector<int64_t>& shape) { return cat("(", join(shape, ","), ")"); }
 
-// At most three of them, for messages.
+// At most three of the names, for messages.
 std::string some_of(const std::set<std::string>& names) {
   std::vector<std::string> first(names.begin(),
                                  std::next(names.begin(), static_cast<std::ptrdiff_t>(std::min<size_t>(3, names.size()))));
@@ -92,7 +92,7 @@ Checkpoint::Checkpoint(fs::path folder, OpeningCheck check) : folder_(std::move(
   if (check == OpeningCheck::Hashes) verify_share(0, 1);
 }
 
-// The largest files first, each to the share that has least: alike wherever it is computed.
+// Assigns the largest files first, each to the share that has least, so that all ranks compute the same shares.
 void Checkpoint::verify_share(int64_t share, int64_t shares) const {
   std::vector<std::pair<uint64_t, std::string>> files;
   for (const auto& [name, file] : index_.files) files.emplace_back(file.bytes, name);
@@ -131,7 +131,7 @@ at::ScalarType Checkpoint::type_of(const std::string& name, const TensorRecord& 
   return tensor_dtype(file_with(record.file, name).info(name).dtype);
 }
 
-// The index was read with its pieces checked against each other; here they are checked against their files.
+// The pieces were checked against each other when the index was read; here each is checked against its file.
 at::Tensor Checkpoint::stored_piece(const std::string& name, const TensorPiece& piece, at::ScalarType type, bool is_piece) const {
   const SafetensorsFile& file = file_with(piece.file, name);
   const TensorInfo& info = file.info(name);

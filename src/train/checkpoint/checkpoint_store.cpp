@@ -108,7 +108,7 @@ namespace {
 
 double judged_by(const BestRecord& record) { return record.metric.empty() ? record.validation_loss : record.value; }
 
-// A checkpoint that says of itself that it was the best of its run. Those of earlier versions say it by their loss alone.
+// The record of a checkpoint that says it was the best of its run. Those of earlier versions say it by their loss alone.
 std::optional<BestRecord> best_in(const fs::path& folder, const std::string& metric) {
   try {
     const Checkpoint stored(folder, OpeningCheck::Sizes);

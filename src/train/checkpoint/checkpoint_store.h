@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The checkpoints of one run: <run folder>/checkpoints/step_N, and best.json, which names the one with the smallest validation
-// loss, or value of another metric.
+// The checkpoints of one run: <run folder>/checkpoints/step_N, and best.json, which names the checkpoint with the smallest
+// validation loss, or the smallest value of another metric.
 #pragma once
 
 #include <cstdint>
@@ -18,7 +18,7 @@ namespace welkin::train {
 struct BestRecord {
   int64_t step = 0;
   double validation_loss = 0;
-  std::string metric = {};  // by which it is the best; empty: by the validation loss
+  std::string metric = {};  // the metric by which it is the best; empty: the validation loss
   double value = 0;         // of that metric
   bool operator==(const BestRecord&) const = default;
 };
@@ -32,30 +32,30 @@ class CheckpointStore {
   std::filesystem::path path_of(int64_t step) const;
   std::vector<int64_t> steps() const;  // newest first; only names, nothing is verified
 
-  // A checkpoint whose writer was ended while another took its place has its name again. For a run that is about to look for one.
+  // Restores the name of a checkpoint whose writer was ended while it replaced it. For a run that will look for one.
   void put_back() const;
 
-  // Whether step_<iteration> is still to be written: not where it exists whole with equal position. Makes the store's folder.
+  // True if step_<iteration> is still to be written: it is not there whole with equal position. Makes the store's folder.
   bool wants(const CheckpointIndex& index) const;
-  // Writes step_<iteration>, unless it exists with equal position: then there is nothing to do. A damaged or other one of this
-  // name stays until the new one is whole.
+  // Writes step_<iteration>, unless it exists with equal position: then there is nothing to do. A damaged or different
+  // checkpoint of this name stays until the new one is whole.
   void save(const CheckpointIndex& index, const std::vector<CheckpointGroup>& groups);
 
-  // The same with the files of a whole checkpoint in another folder.
+  // The same, with the files of a whole checkpoint copied from another folder.
   void copy_from(const std::filesystem::path& checkpoint, const CheckpointIndex& index);
 
   void mark_best(const BestRecord& record);
   std::optional<BestRecord> best() const;  // nothing when there is no readable record
-  // The best by `metric` (empty: the validation loss) of those that are there, none later than `step`: what the checkpoints say
-  // counts, for a writer that is killed may leave one that best.json does not name. best.json names it from then on. Where the
-  // one of `believed` is there, the others are not read.
+  // The best of the present checkpoints by `metric` (empty: the validation loss), none later than `step`. The checkpoints' own
+  // records count: a killed writer may leave one that best.json does not name. best.json names the result from then on. If the
+  // checkpoint `believed` is there, the others are not read.
   std::optional<BestRecord> repair_best(const std::string& metric, std::optional<int64_t> believed, int64_t step);
 
   // Removes all but the `keep` newest ones, the best one, and those of steps that are multiples of `keep_every` (0: none).
   void prune(int64_t keep, int64_t keep_every = 0);
 
-  // For a run that goes on from `step` (0: begins). Later checkpoints, which first_good() has refused, become step_N.damaged:
-  // they would be counted as the newest ones. What a killed writer left half done is removed.
+  // For a run that goes on from `step` (0: begins). Renames later checkpoints, which first_good() has refused, to
+  // step_N.damaged: they would be counted as the newest ones. Removes half-written folders of a killed writer.
   void continue_from(int64_t step);
 
   // Moves what an earlier run of this folder left to <folder>.old-<n>; returns that path, nothing when there was nothing.
@@ -65,24 +65,24 @@ class CheckpointStore {
   std::filesystem::path folder_;
 };
 
-// A folder of checkpoints, and what stays in it.
+// A folder of checkpoints, and which of them stay.
 struct CheckpointPlace {
   std::string name;  // empty: the run's folder
   CheckpointStore store;
   int64_t interval = 0;    // steps between checkpoints; 0: none on the way, unless the run chooses
   int64_t keep = 1;        // newest that stay
-  int64_t keep_every = 0;  // steps whose multiples stay besides; 0: none
+  int64_t keep_every = 0;  // checkpoints at multiples of so many steps stay besides; 0: none
   bool is_auto = false;    // the run chooses the interval
-  int64_t last_step = 0;   // of the latest checkpoint, as far as the run knows
+  int64_t last_step = 0;   // step of the latest checkpoint that the run knows
   bool on_nodes = false;   // each node has a disk of its own under this path
-  int64_t leader = 0;      // of such a place: the first rank of this rank's node
-  // Beside training, where another node has a copy: on the rank that writes, what becomes of a checkpoint that was written
-  // (nothing: it could not be), all of its files or those of these names; and on the rank that keeps the copy.
+  int64_t leader = 0;      // if on_nodes: the first rank of this rank's node
+  // Called beside training, if another node keeps copies. copy_out(), on the rank that writes, gets the written checkpoint
+  // (nothing: it failed) and the names of the files to send (empty: all). copy_in() is called on the rank that keeps the copy.
   std::function<void(const std::optional<std::filesystem::path>&, const std::vector<std::string>&)> copy_out = {};
   std::function<void()> copy_in = {};
 };
 
-// The run's own folder first; then one named as the run's in each of checkpoint_dirs. `node`: of this rank.
+// The run's own folder first, then one named like it in each of checkpoint_dirs. `node` is the number of this rank's node.
 std::vector<CheckpointPlace> checkpoint_places(const config::LoopConfig& config, const std::filesystem::path& folder,
                                                int64_t node);
 
@@ -91,8 +91,8 @@ using OpenCheckpoint = std::function<Checkpoint(const std::filesystem::path&)>;
 std::optional<Checkpoint> first_good(const std::vector<std::filesystem::path>& folders, const OpenCheckpoint& open,
                                      const std::function<void(const std::string&)>& report);
 
-// The folder step_N that the choice means. "best" without a record means the newest. CheckpointError when there is none, naming
-// those that there are.
+// The folder step_N that the choice means. "best" without a record means the newest. CheckpointError when there is none; it
+// names the checkpoints that there are.
 std::filesystem::path find_checkpoint(const std::filesystem::path& run_folder, const std::string& choice);
 
 }  // namespace welkin::train

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Replicas that are compared before a checkpoint of them is written: a step is held for the copy alone, a thread hashes it, and
+// Compares replicas before a checkpoint of them is written. A step is held for the copy alone. A thread hashes the copy, and
 // the ranks compare their hashes between two later steps.
 #include <algorithm>
 #include <utility>
@@ -32,7 +32,7 @@ std::vector<CheckpointTensor> copies_of(const std::vector<CheckpointTensor>& val
 
 }  // namespace
 
-// Where the first rank has no copy, or parts are put together on it, the vote is taken at once: what is written follows it.
+// If the first rank has no copy, or parts are put together on it, the vote is taken at once, before anything is written.
 bool CheckpointWriter::votes_beside(SaveTask& task, const WholeGroups& whole) {
   if (!task.vote) return false;
   const bool can_wait = is_first() && !whole.has_parts() && takes_copy({.whole = whole.groups(), .pieces = {}});

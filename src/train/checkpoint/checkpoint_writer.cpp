@@ -13,7 +13,7 @@
 namespace welkin::train {
 namespace {
 
-// What follows on a checkpoint in its place.
+// Called after a checkpoint was written in its place.
 void keep_house(CheckpointPlace& place, const std::optional<BestRecord>& best) {
   if (best) place.store.mark_best(*best);
   place.store.prune(place.keep, place.keep_every);
@@ -35,8 +35,8 @@ std::function<std::optional<CheckpointIndex>()> index_if_new(const SaveTask& tas
 
 }  // namespace
 
-// Into every place that takes it. Parts of tensors are put together once: for other places than the first that has them its files
-// are copied.
+// Writes into every place that takes it. Parts of tensors are put together once: later places get copies of the files of the
+// first place that has them.
 CheckpointWriter::Written CheckpointWriter::write_to_places(const SaveTask& task, const std::vector<CheckpointGroup>& groups,
                                                             const Again& again) {
   Written written;
@@ -63,7 +63,7 @@ CheckpointWriter::Written CheckpointWriter::write_to_places(const SaveTask& task
   return written;
 }
 
-// Whoever waits for a copy hears also that there is none. A copy that fails is no reason to end a run.
+// A receiver that waits for a copy also hears if there is none. A copy that fails is no reason to end a run.
 void CheckpointWriter::send_copies(const SaveTask& task, Written& written) {
   for (CheckpointPlace* place : task.places) {
     if (!place->copy_out) continue;
@@ -110,7 +110,7 @@ void CheckpointWriter::prepare(std::vector<CheckpointGroup> groups, const Tensor
   });
 }
 
-// Memory for the copy is no reason to end a run: without it a step waits for the files.
+// A lack of memory for the copy is no reason to end a run: without a copy a step waits for the files.
 bool CheckpointWriter::takes_copy(const RankTensors& own) {
   if (!options_.copies || has_fetched_values(own.whole) || has_fetched_values(own.pieces)) return false;
   try {
@@ -130,7 +130,7 @@ bool CheckpointWriter::is_writing() const {
   return job_.valid() && job_.wait_for(std::chrono::seconds(0)) == std::future_status::timeout;
 }
 
-// The first rank knows; the others hear of it.
+// The first rank decides and tells the others.
 bool CheckpointWriter::skips_this() {
   if (!options_.skips) return false;
   const bool skips = world_.size() == 1 ? is_writing() : told_by_first(world_, int64_t{is_writing()}) != 0;
@@ -158,7 +158,7 @@ void CheckpointWriter::save(SaveTask task, const TensorLayout& layout) {
   most_held_s_ = std::max(most_held_s_, last_held_s_);
 }
 
-// Replicas are equal: the first rank's copy is everybody's. Parts of tensors are put together on it, in which all take part.
+// Replicas are equal, so the first rank's copy stands for all. Parts of tensors are put together on it; all ranks take part.
 void CheckpointWriter::save_whole(SaveTask task, const TensorLayout& layout) {
   WholeGroups whole(std::exchange(task.groups, {}), layout);
   if (votes_beside(task, whole)) return begin_vote(std::move(task), whole);
@@ -192,7 +192,7 @@ void CheckpointWriter::save_whole(SaveTask task, const TensorLayout& layout) {
 
 void CheckpointWriter::write_beside(SaveTask task, RankTensors copies) {
   job_ = std::async(std::launch::async, [task = std::move(task), copies = std::move(copies), begin = since_begin_] {
-    Written written = write_to_places(task, copies.whole, {});  // nothing is in parts any more
+    Written written = write_to_places(task, copies.whole, {});  // the copies are whole: no parts are left
     written.seconds = begin.seconds();
     send_copies(task, written);
     return written;
@@ -219,7 +219,7 @@ void CheckpointWriter::begin_shared(const SaveTask& task) {
   best_place_ = task.places.front();
 }
 
-// Pieces of one training state lie on many ranks: each writes its own.
+// Many ranks hold pieces of one training state: each writes its own.
 void CheckpointWriter::save_pieces(SaveTask task, const TensorLayout& layout) {
   begin_shared(task);
   if (shared_.empty()) return;
@@ -255,7 +255,7 @@ CheckpointWriter::Written CheckpointWriter::published() const {
       if (written.folder.empty()) written.folder = shared_[i]->folder();
       written.places.push_back(&place);
       written.files.push_back(shared_[i]->node_files());
-      // Of nodes that publish each for itself one more stays: until the next one, a newest may be there on some only.
+      // Nodes that publish separately keep one more: until the next checkpoint, some nodes may not have the newest.
       if (place.on_nodes) {
         place.store.prune(place.keep + 1);
       } else {

@@ -24,7 +24,7 @@
 
 namespace welkin::train {
 
-// What every rank holds alike and compares before a checkpoint of it is published.
+// Values that every rank holds alike and compares before a checkpoint of them is published.
 struct ReplicaVote {
   std::vector<CheckpointTensor> values;  // of this rank; the first rank has them in its group "model", too
   // Every rank calls it with the hash of each value (parallel::hash_of_values). Throws where they differ.
@@ -33,10 +33,10 @@ struct ReplicaVote {
 
 // One checkpoint. Every rank has the same places.
 struct SaveTask {
-  std::vector<CheckpointGroup> groups;   // what this rank has
-  CheckpointIndex index;                 // that of the first rank is written
+  std::vector<CheckpointGroup> groups;   // what this rank has of the state
+  CheckpointIndex index;                 // the index of the first rank is written
   std::vector<CheckpointPlace*> places;  // at least one
-  std::optional<BestRecord> best = {};   // to be marked in the first place
+  std::optional<BestRecord> best = {};   // the record to be marked in the first place
   std::optional<ReplicaVote> vote = {};  // of save() without pieces; on all ranks or on none
 };
 
@@ -57,52 +57,52 @@ class CheckpointWriter {
   CheckpointWriter(const CheckpointWriter&) = delete;
   CheckpointWriter& operator=(const CheckpointWriter&) = delete;
 
-  // Takes the memory of the copy, for a run that will save on the way. Every rank calls it.
+  // Takes the memory for the copy, for a run that will save on the way. Every rank calls it.
   void prepare(std::vector<CheckpointGroup> groups, const TensorLayout& layout);
 
-  // In the middle of a run: errors are reported, there or later, and the run goes on. Every rank calls it. CommError. With a vote
-  // copies are hashed beside training, and what is voted down is not written; save(), collect() and finish() throw that then.
+  // In the middle of a run: errors are reported, there or later, and the run goes on. Every rank calls it. CommError. With a
+  // vote copies are hashed beside training. A checkpoint voted down is not written; save(), collect() or finish() throws.
   void save(SaveTask task, const TensorLayout& layout);
-  // Whole when it returns, into the first place that takes it; the one before is waited for. Every rank calls it, and is
-  // told the place; the first rank also what was wrong with those before it. Where none takes it, all throw CheckpointError, the
-  // first rank with what the first place said.
+  // Writes into the first place that takes it, and returns when the checkpoint is whole. Waits for the one before. Every rank
+  // calls it and is told the place; the first rank also gets the errors of earlier places. If no place takes it, all throw
+  // CheckpointError, the first rank with the first place's reason.
   struct SavedNow {
     const CheckpointPlace* place = nullptr;
     std::vector<std::string> errors = {};
   };
   SavedNow save_now(SaveTask task, const TensorLayout& layout);
 
-  // Whether this rank has done its part of a checkpoint for which all wait: written its files, or hashed its values for the vote.
+  // True if this rank has done its part of a checkpoint for which all wait: its files are written, or its values hashed.
   bool has_written() const;
-  // Between steps. `all_have_written`: of every rank, which all call it then. Votes or publishes, and reports.
+  // Between steps. `all_have_written`: of every rank, and every rank calls it then. Votes or publishes, and reports.
   void collect(bool all_have_written);
   // Waits until nothing is being written, and reports. Every rank calls it.
   void finish();
-  // The same for what needs no other rank. Nothing is reported.
+  // Waits for all work that needs no other rank. Nothing is reported.
   void wait_for_own() const;
 
-  // Folders that save() has published since the last call, of the first place that took each. On the first rank.
+  // Folders that save() has published since the last call; for each the first place that took it. On the first rank.
   std::vector<std::filesystem::path> take_saved() { return std::exchange(saved_, {}); }
-  // Step of the latest that was saved and marked as the best. On the first rank, once it is finished.
+  // Step of the latest checkpoint that was saved and marked as the best. On the first rank, once it is finished.
   std::optional<int64_t> marked_best() const { return marked_; }
-  // Seconds from the beginning of the latest save to its publication, of the first rank; 0 before the first.
+  // Seconds from the beginning of the latest save to its publication, on the first rank; 0 before the first.
   double save_seconds() const { return save_s_; }
-  // By which the latest save() that was not left out has held this rank.
+  // Seconds for which the latest save() that was not left out has held this rank.
   double held_seconds() const { return last_held_s_; }
-  // Of save(): how often, and for how long steps were held. Empty where nothing was written beside training.
+  // How often save() wrote beside training, and for how long steps were held. Empty if nothing was written beside training.
   std::string summary() const;
 
  private:
   struct Written {
     std::vector<std::string> errors;
     std::filesystem::path folder = {};                 // empty: no place took it
-    std::vector<const CheckpointPlace*> places = {};   // that took it, of those that another node copies
-    std::vector<std::vector<std::string>> files = {};  // of each of them what is copied; empty: all
+    std::vector<const CheckpointPlace*> places = {};   // places that took it, of those that another node copies
+    std::vector<std::vector<std::string>> files = {};  // for each of them the files to copy; empty: all
     std::optional<int64_t> marked = {};                // step of the best one, where best.json names it
     double seconds = 0;
-    std::vector<int64_t> hashes = {};  // of what is voted on
+    std::vector<int64_t> hashes = {};  // of the values that are voted on
   };
-  // What is written when the vote is for it.
+  // A checkpoint that is written if the vote is for it.
   struct Pending {
     SaveTask task;
     RankTensors copies;
@@ -121,7 +121,7 @@ class CheckpointWriter {
   void begin_shared(const SaveTask& task);
   void exchange_and_publish();
   void take_result();
-  // Before the groups' parts are put together once more.
+  // Called before the groups' parts are put together once more.
   using Again = std::function<void()>;
   static Written write_to_places(const SaveTask& task, const std::vector<CheckpointGroup>& groups, const Again& again);
   Again again_with(WholeGroups& whole) const;
@@ -140,10 +140,10 @@ class CheckpointWriter {
   bool waits_;  // on every rank: save() publishes before it returns
   HostCopy copy_;
   std::vector<std::unique_ptr<SharedCheckpoint>> shared_;  // begun and not published
-  std::vector<CheckpointPlace*> shared_places_;            // where these are, in their order
+  std::vector<CheckpointPlace*> shared_places_;            // their places, in their order
   std::optional<BestRecord> shared_best_;
   std::optional<Pending> pending_;               // its values are being hashed
-  const CheckpointPlace* best_place_ = nullptr;  // where that one is marked
+  const CheckpointPlace* best_place_ = nullptr;  // the place where that one is marked
   std::optional<int64_t> marked_;
   bool is_exchanged_ = false;  // the first rank publishes `shared_`
   bool is_beside_ = false;     // the latest save() has taken a copy
@@ -151,7 +151,7 @@ class CheckpointWriter {
   double save_s_ = 0, last_held_s_ = 0, held_s_ = 0, most_held_s_ = 0;
   int64_t num_beside_ = 0, num_skipped_ = 0;
   std::vector<std::filesystem::path> saved_;
-  std::future<Written> job_;  // destroyed first, which waits for it
+  std::future<Written> job_;  // destroyed first: its destructor waits
 };
 
 }  // namespace welkin::train

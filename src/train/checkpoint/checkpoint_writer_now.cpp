@@ -40,7 +40,7 @@ CheckpointWriter::SavedNow CheckpointWriter::save_now(SaveTask task, const Tenso
   return saved;
 }
 
-// The others hear what became of it: were they to go on, they would find the first rank gone without knowing why.
+// The others hear the result. If they went on, they would find the first rank gone without knowing why.
 CheckpointWriter::SavedNow CheckpointWriter::save_whole_now(SaveTask task, const TensorLayout& layout) {
   constexpr int64_t kNowhere = -1;
   WholeGroups whole(std::exchange(task.groups, {}), layout);
@@ -75,7 +75,7 @@ CheckpointWriter::SavedNow CheckpointWriter::save_whole_now(SaveTask task, const
   return saved;
 }
 
-// Nodes' own disks are no place for it: a run would have to go on with all of them.
+// Disks of single nodes are no place for it: a run that goes on would need all of these nodes.
 CheckpointWriter::SavedNow CheckpointWriter::save_pieces_now(const SaveTask& task, const TensorLayout& layout) {
   const RankTensors own = own_tensors(task.groups, layout);
   SavedNow saved;

@@ -52,7 +52,7 @@ RankTensors HostCopy::take(const RankTensors& own) {
   const at::NoGradGuard no_grad;
   next_ = 0;
   RankTensors copies;
-  copies.pieces = copied(own.pieces);  // the same in every checkpoint; of whole tensors a picture may come and go at the end
+  copies.pieces = copied(own.pieces);  // the same in every checkpoint; among whole tensors a picture may come and go at the end
   copies.whole = copied(own.whole);
   if (!device_.is_cpu()) {
     const c10::impl::VirtualGuardImpl guard(device_.type());

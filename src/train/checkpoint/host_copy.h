@@ -22,7 +22,7 @@ class HostCopy {
   // Touches the pages, so that the first copy is as fast as the others. Any thread; not beside take().
   void touch();
 
-  // The same tensors with the values that they have now, in this object's memory, valid up to the next call. Calls `make_whole`
+  // Returns the same tensors with their present values, in this object's memory, valid up to the next call. Calls `make_whole`
   // and `fetch` of each once, in order. Returns when the values have arrived.
   RankTensors take(const RankTensors& own);
 
@@ -37,7 +37,7 @@ class HostCopy {
   size_t next_ = 0;
 };
 
-// Whether values lie outside of memory: a copy would bring all of them in.
+// True if values lie outside of memory: a copy would bring all of them in.
 bool has_fetched_values(const std::vector<CheckpointGroup>& groups);
 
 }  // namespace welkin::train

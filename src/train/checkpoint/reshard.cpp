@@ -24,7 +24,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// Of what a parameter has: the others hold a run's scalars and pictures.
+// The groups with values per parameter: the others hold a run's scalars and pictures.
 constexpr std::array<std::string_view, 3> kGroupsToCut{"model", "optimizer", kAverageGroup};
 
 struct Source {
@@ -34,7 +34,7 @@ struct Source {
   bool is_cut;
 };
 
-// Shape and type alone.
+// A tensor of shape and type alone.
 at::Tensor described(const std::vector<int64_t>& shape, at::ScalarType type) {
   return at::empty(shape, at::TensorOptions(type).device(at::kMeta));
 }
@@ -80,7 +80,7 @@ std::vector<CheckpointGroup> listed(Groups groups) {
   return all;
 }
 
-// What no rank has alone. A group keeps its file where all of its tensors are cut, as in a run.
+// Tensors that are written whole. A group keeps its file if all of its tensors are cut, as in a run.
 std::vector<CheckpointGroup> whole_groups(const Checkpoint& checkpoint, const std::vector<Source>& sources) {
   Groups groups;
   for (const Source& source : sources) {

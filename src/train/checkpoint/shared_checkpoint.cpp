@@ -24,9 +24,9 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr char kTrouble = '!';  // what a rank tells begins with it where it has failed
+constexpr char kTrouble = '!';  // first character of the text of a rank that has failed
 
-// What the first rank has made ready; nothing where there is nothing to write.
+// State that the first rank has prepared; without an index there is nothing to write.
 struct Begun {
   std::optional<CheckpointIndex> index;
   std::unique_ptr<AsideFolder> aside;
@@ -50,7 +50,7 @@ void begin_on_first(Begun& begun, const fs::path& folder, const std::function<st
   }
 }
 
-// Writes this rank's files and says what they are.
+// Writes this rank's files and returns their index as JSON, or kTrouble and the error.
 std::string write_own(const fs::path& folder, const RankTensors& own, int64_t rank) {
   CheckpointIndex index;
   try {
@@ -64,7 +64,7 @@ std::string write_own(const fs::path& folder, const RankTensors& own, int64_t ra
   }
 }
 
-// Files of a rank that writes into this folder.
+// Checks that the files of a rank that writes into this folder are visible here.
 void check_seen(const CheckpointIndex& part, const fs::path& folder, size_t rank) {
   for (const auto& [name, file] : part.files) {
     std::error_code missing;
@@ -91,7 +91,7 @@ std::vector<std::string> merge(CheckpointIndex& index, const std::vector<std::st
   return names;
 }
 
-// On the first rank of a node that is not the run's first.
+// Called on the first rank of a node other than the run's first.
 std::unique_ptr<AsideFolder> begin_on_leader(const fs::path& folder) {
   try {
     return std::make_unique<AsideFolder>(folder);
@@ -118,7 +118,7 @@ std::unique_ptr<SharedCheckpoint> SharedCheckpoint::begin(const parallel::Group&
   return std::make_unique<SharedCheckpoint>(folder, std::move(begun.index), std::move(begun.aside), writer, world.group_rank());
 }
 
-// Every rank hears the leader of each, and the process that writes there.
+// Every rank learns the leader of each rank, and the process that writes there.
 std::unique_ptr<SharedCheckpoint> SharedCheckpoint::begin_on_nodes(
     const parallel::Group& world, const fs::path& folder, const std::function<std::optional<CheckpointIndex>()>& make_index,
     int64_t leader) {
@@ -147,7 +147,7 @@ void SharedCheckpoint::write(const RankTensors& own) { written_ = write_own(asid
 
 void SharedCheckpoint::fail(const std::string& reason) { written_ = cat(kTrouble, reason); }
 
-// On nodes each leader makes the index of all: from the text that the first rank makes its own from, for equal bytes.
+// On nodes each leader makes the index of all, from the same texts as the first rank, so that the bytes are equal.
 void SharedCheckpoint::exchange(const parallel::Group& world) {
   texts_ = texts_of_all(world, written_);
   if (leaders_.empty()) return;

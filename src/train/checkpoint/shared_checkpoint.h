@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A checkpoint that many ranks write at once, each its own files, and one publishes: by one rename, when all have written. And
-// one that many ranks open.
+// A checkpoint that many ranks write at once, each its own files. One rank publishes it by one rename, when all have written.
+// And a checkpoint that many ranks open.
 #pragma once
 
 #include <cstdint>
@@ -18,61 +18,61 @@
 
 namespace welkin::train {
 
-// A checkpoint that is being written. Its steps, in this order: begin() and exchange() on every rank of `world`, write() on each
-// in between on any thread, publish() where publishes() says so, on any thread. Where a rank fails, the folder that grows is
-// removed with the object that would publish it.
+// A checkpoint that is being written. Its steps, in this order: begin() and exchange() on every rank of `world`, write() on
+// each in between on any thread, publish() on any thread of a rank where publishes() is true. If a rank fails, the unfinished
+// folder is removed with the object that would publish it.
 class SharedCheckpoint {
  public:
-  // Every rank calls it with the same `folder`, which lies on a file system that all see. The first one asks
-  // `make_index`, which gives nothing where there is nothing to write: then all get nothing. It throws what `make_index` throws,
-  // and CheckpointError where the folder cannot be made; the others get nothing then.
+  // Every rank calls it with the same `folder`, which lies on a file system that all see. The first rank calls `make_index`,
+  // which returns nothing if there is nothing to write: then all get null. Throws on the first rank what `make_index` throws,
+  // and CheckpointError if the folder cannot be made; the others get null then.
   static std::unique_ptr<SharedCheckpoint> begin(const parallel::Group& world, const std::filesystem::path& folder,
                                                  const std::function<std::optional<CheckpointIndex>()>& make_index);
-  // The same with a folder of each node, on its own disk: of its ranks' files, and of the index of all. `leader`: the first rank
-  // of this rank's node, which publishes there; a node that cannot make its folder fails the checkpoint.
+  // The same with a folder per node, on its own disk, for the files of its ranks and the index of all. `leader` is the first
+  // rank of this rank's node, which publishes there. A node that cannot make its folder fails the checkpoint.
   static std::unique_ptr<SharedCheckpoint> begin_on_nodes(const parallel::Group& world, const std::filesystem::path& folder,
                                                           const std::function<std::optional<CheckpointIndex>()>& make_index,
                                                           int64_t leader);
   SharedCheckpoint(std::filesystem::path folder, std::optional<CheckpointIndex> index, std::unique_ptr<AsideFolder> own_aside,
                    int64_t writer, int64_t rank);
 
-  // This rank's files: its pieces, and the first rank's whole tensors besides. What goes wrong is kept for publish().
+  // Writes this rank's files: its pieces, and on the first rank the whole tensors besides. An error is kept for publish().
   void write(const RankTensors& own);
-  // In the place of write(), where this rank cannot: why.
+  // Called instead of write() if this rank cannot write, with the reason.
   void fail(const std::string& reason);
-  // What each rank has written, to the first one. CommError on all when a rank does not take part.
+  // Sends the index of each rank's files to the first rank. CommError on all when a rank does not take part.
   void exchange(const parallel::Group& world);
-  // CheckpointError with the reason and the rank where a file could not be written.
+  // Throws CheckpointError with the reason and the rank if a file could not be written.
   void publish();
 
   bool publishes() const { return own_aside_ != nullptr; }
-  // Of a node's folder, once it is published: its ranks' files and the index. Else none: all that are there.
+  // Files of a node's folder, once it is published: those of its ranks, and the index. Empty for a folder that all ranks share.
   const std::vector<std::string>& node_files() const { return node_files_; }
   const std::filesystem::path& folder() const { return folder_; }
 
  private:
   std::filesystem::path folder_, aside_;
   std::optional<CheckpointIndex> index_;    // of the first rank
-  std::unique_ptr<AsideFolder> own_aside_;  // of who publishes
+  std::unique_ptr<AsideFolder> own_aside_;  // of a rank that publishes
   int64_t rank_;
-  std::vector<int64_t> leaders_;    // of each rank its node's first one; empty: all see one folder
-  std::string written_;             // the index of this rank's files, or what went wrong
+  std::vector<int64_t> leaders_;    // for each rank the first one of its node; empty: all see one folder
+  std::string written_;             // the index of this rank's files, or the error
   std::vector<std::string> texts_;  // of all ranks
   std::vector<std::string> node_files_;
 };
 
-// All steps at once. The first rank throws what they throw; the others return.
+// All steps at once. The first rank throws their errors; the others return.
 void write_shared_checkpoint(const parallel::Group& world, const std::filesystem::path& folder, const RankTensors& own,
                              const std::function<std::optional<CheckpointIndex>()>& make_index);
 
-// The checkpoint on every rank of `world`, each of which has verified its share of the files: all bytes are looked at once.
-// CheckpointError on all where a rank finds a file missing or damaged.
+// Opens the checkpoint on every rank of `world`. Each rank verifies its share of the files, so that all bytes are checked once.
+// CheckpointError on all ranks if one finds a file missing or damaged.
 Checkpoint open_shared_checkpoint(const parallel::Group& world, const std::filesystem::path& folder);
 
-// The first rank's number, on all.
+// Returns the first rank's number on all ranks.
 int64_t told_by_first(const parallel::Group& world, int64_t number);
 
-// The first rank's list on all: a folder may change while others look.
+// Returns the first rank's list on all ranks: a folder may change while others look.
 std::vector<int64_t> steps_of_first(const parallel::Group& world, const std::vector<int64_t>& steps);
 
 }  // namespace welkin::train

@@ -14,7 +14,7 @@
 namespace welkin::train {
 namespace {
 
-// A line each: name, type, dims.
+// One line per tensor: name, type, dims.
 std::string text_of(const std::vector<StagedTensor>& tensors) {
   std::string text;
   for (const StagedTensor& tensor : tensors) {
@@ -56,7 +56,7 @@ std::vector<std::string> texts_of_all(const parallel::Group& group, const std::s
   return texts;
 }
 
-// A text is never empty: a collective wants parts that are there.
+// The text is never empty: the collective needs parts that are not empty.
 std::vector<StagedTensor> tensors_of_stages(const parallel::Group& stages, const std::vector<StagedTensor>& own) {
   std::vector<StagedTensor> all;
   const std::vector<std::string> texts = texts_of_all(stages, cat("\n", text_of(own)));

@@ -23,7 +23,7 @@
 namespace welkin::train {
 namespace {
 
-// The row whose parameter this is, or goes with; null for none.
+// The row whose parameter this is, or whose parameter it goes with; null if there is none.
 const parallel::ParamRow* row_of(const std::string& name, const parallel::ParamTable& table) {
   const parallel::ParamRow* best = nullptr;
   for (const parallel::ParamRow& row : table.rows()) {
@@ -39,7 +39,7 @@ std::vector<int64_t> in_order(int64_t dims) {
   return order;
 }
 
-// Dims of one element may stand anywhere.
+// Dims of size one may come in any order.
 std::vector<int64_t> order_in_memory(const at::Tensor& dense) {
   std::vector<int64_t> order = in_order(dense.dim());
   std::ranges::stable_sort(order, std::greater(), [&](int64_t dim) { return dense.stride(dim); });
@@ -48,9 +48,9 @@ std::vector<int64_t> order_in_memory(const at::Tensor& dense) {
 
 int64_t numbers_in(int64_t elements, int64_t run) { return (elements + run - 1) / run; }
 
-// How a tensor lies on the ranks: of a row that is split over tp, of a piece, of both. A tensor of other dims than its parameter
-// has (averages of rows, a count) is whole on every rank. One that goes along the memory of a part is a row of its own for each
-// rank of tp: its blocks do not cross the cuts.
+// How a tensor lies on the ranks: split over tp as its row is, as a piece, or both. A tensor whose dims differ from its
+// parameter's (averages of rows, a count) is whole on every rank. A tensor with a `run` goes along the memory of a part. Each
+// rank of tp has its own row of it: its blocks do not cross the cuts.
 class SplitTensor {
  public:
   SplitTensor(const CheckpointTensor& tensor, const TensorLayout& layout)
@@ -84,14 +84,14 @@ class SplitTensor {
     return run_ > 0 ? parts : parallel::join_shards(parts.unbind(0), tp_split());
   }
 
-  // Whether this rank is the one that writes what it has.
+  // True if this rank writes its part.
   bool is_written_here() const {
     if (rows_) return rows_->place.has_value();
     const bool is_twice = (!is_piece_ && layout_.shards.group_rank() != 0) || (!is_split_ && tp_.group_rank() != 0);
     return !layout_.is_copy && !is_twice;
   }
 
-  // Of what is written here.
+  // The place of the values that this rank writes.
   PiecePlace place() const {
     if (rows_) return rows_->place.value();
     if (run_ > 0) {
@@ -108,7 +108,7 @@ class SplitTensor {
     return place;
   }
 
-  // What this rank has of it, and nothing else.
+  // Reads this rank's part, and nothing else.
   void read(const Checkpoint& checkpoint, const std::string& stored, const at::Tensor& local) const {
     const at::NoGradGuard no_grad;
     const at::Tensor values = checkpoint.read_piece(stored, place(), local.numel(), local.scalar_type());
@@ -116,14 +116,14 @@ class SplitTensor {
   }
 
  private:
-  // Of a tensor that no parameter has, and of which each rank has rows.
+  // A tensor that belongs to no parameter; each rank has rows of it.
   struct RankRows {
     std::function<at::Tensor()> join;
     std::vector<int64_t> whole_shape;
     std::optional<PiecePlace> place;
   };
 
-  // Of what goes along the memory of a part.
+  // The shape of a tensor that goes along the memory of a part.
   std::vector<int64_t> shape_of_runs() const {
     if (run_ > 1) return {numbers_in(row_->local.numel(), run_)};
     std::vector<int64_t> shape;
@@ -152,13 +152,13 @@ class SplitTensor {
   bool is_piece_ = false, is_split_ = false;
 };
 
-// The shape of the whole that a tensor is, or is a part of.
+// The shape of the whole tensor, of which `tensor` may be a part.
 std::vector<int64_t> whole_shape_of(const CheckpointTensor& tensor, const TensorLayout& layout) {
   const SplitTensor split(tensor, layout);
   return split.is_whole() ? tensor.value.sizes().vec() : split.whole_shape();
 }
 
-// All tensors of a group over the stages of a pipeline, in one order on all: stage by stage, each where it is found first.
+// All tensors of a group over the stages of a pipeline, in one order on all: stage by stage, each at its first stage.
 std::vector<StagedTensor> staged(const CheckpointGroup& local, const TensorLayout& layout) {
   std::vector<StagedTensor> own;
   for (const CheckpointTensor& tensor : local.tensors) {
@@ -172,7 +172,7 @@ const CheckpointTensor* named(const CheckpointGroup& group, const std::string& n
   return found == group.tensors.end() ? nullptr : &*found;
 }
 
-// Names, shapes and types of all stages; own tensors first. Those of others are on `device`: on kMeta without memory.
+// Adds the tensors of other stages behind the own ones, with names, shapes and types, on `device` (kMeta: without memory).
 CheckpointGroup with_other_stages(const CheckpointGroup& local, const TensorLayout& layout, c10::Device device) {
   CheckpointGroup all = local;
   if (layout.stages.size() == 1) return all;
@@ -222,7 +222,7 @@ CheckpointGroup with_places(const CheckpointGroup& local, const TensorLayout& la
   return placed;
 }
 
-// A file holds wide elements first (SafetensorsWriter), and else keeps the order.
+// A file holds wide elements first (SafetensorsWriter), and otherwise keeps the order.
 WholeGroups::WholeGroups(std::vector<CheckpointGroup> local, const TensorLayout& layout) : groups_(std::move(local)) {
   layout.stages.size() > 1 ? join_stages(layout) : join_parts(layout);
 }
@@ -243,7 +243,7 @@ void WholeGroups::join_parts(const TensorLayout& layout) {
   }
 }
 
-// The first stage, which writes, asks for them in this order, and each stage sends what it is the first to have.
+// The first stage, which writes, asks for them in this order. Each stage sends the tensors that it is the first to have.
 void WholeGroups::join_stages(const TensorLayout& layout) {
   for (CheckpointGroup& group : groups_) {
     const CheckpointGroup local = std::exchange(group, {.name = group.name, .tensors = {}});
@@ -281,7 +281,7 @@ void WholeGroups::join_others() {
 
 namespace {
 
-// The stage of a pipeline that writes what its ranks have whole: the first one that has it.
+// For each tensor the stage of a pipeline that writes it if its ranks have it whole: the first one that has it.
 std::map<std::string, int64_t> writing_stages(const CheckpointGroup& local, const TensorLayout& layout) {
   std::map<std::string, int64_t> stages;
   if (layout.stages.size() == 1) return stages;

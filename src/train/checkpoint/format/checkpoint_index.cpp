@@ -16,7 +16,7 @@ using nlohmann::json;
 
 constexpr int kFormatVersion = 1;
 constexpr int kDeepest = 16;       // levels of index.json, of which five are used
-constexpr int kPiecesVersion = 2;  // of a checkpoint with tensors in pieces, which an earlier reader must not take
+constexpr int kPiecesVersion = 2;  // version of a checkpoint with tensors in pieces, which earlier readers must refuse
 
 [[noreturn]] void refuse(const std::string& source, const std::string& why) {
   throw CheckpointError("checkpoint", cat("index.json cannot be used: path=", source, ", reason=", why),
@@ -143,7 +143,7 @@ json stopping_json(const StoppingCount& count) {
       {"metric", count.metric}, {"best", optional_json(count.best)}, {"best_step", count.best_step}, {"waited", count.waited}};
 }
 
-// What later versions added.
+// Keys that later versions added.
 void parse_later_keys(const Keys& keys, CheckpointIndex& index, const std::string& source) {
   index.learning_rate = keys.optional_later_at("learning_rate");
   index.parameters = keys.later_at<std::vector<std::string>>("parameters");
@@ -168,7 +168,7 @@ void check_names(const CheckpointIndex& index, const std::string& source) {
   }
 }
 
-// Values are copied and written by functions that call themselves for each level.
+// Values are copied and written by functions that recurse once per level.
 json::parser_callback_t level_limit(const std::string& source) {
   return [&source](int depth, json::parse_event_t /*event*/, const json& /*value*/) {
     if (depth > kDeepest) refuse(source, cat("nested too deeply: limit=", kDeepest));

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// index.json of a checkpoint folder: where the run stood, which files there are with their hashes, and which tensor is where.
-// Its last key is a hash of all the others. Every byte that is read counts as hostile.
+// index.json of a checkpoint folder: the position of the run, the files with their hashes, and the place of each tensor. Its
+// last key is a hash of all the others. Every byte that is read counts as hostile.
 #pragma once
 
 #include <cstdint>
@@ -12,8 +12,8 @@
 
 namespace welkin::train {
 
-// A place in a run. `iteration` counts training steps of the whole run, skipped ones too. step_in_epoch equal to the steps of an
-// epoch means: the epoch's end (validation) is still to be done. A finished run whose last epoch is partial stays within it.
+// A place in a run. `iteration` counts training steps of the whole run, skipped ones too. If step_in_epoch equals the steps of
+// an epoch, the epoch's end (validation) is still to be done. A finished run whose last epoch is partial stays within it.
 struct RunPosition {
   int64_t iteration = 0;
   int64_t epoch = 0;
@@ -21,14 +21,14 @@ struct RunPosition {
   bool operator==(const RunPosition&) const = default;
 };
 
-// Where the data stand, in samples: what a run of another batch size would need.
+// Position in the data, in samples: a run of another batch size needs it.
 struct LoaderState {
   int64_t global_batch_size = 0;
-  int64_t samples_in_epoch = 0;  // that were trained on
+  int64_t samples_in_epoch = 0;  // samples that were trained on
   bool operator==(const LoaderState&) const = default;
 };
 
-// What early stopping has seen. Of a run without it: no metric.
+// The state of early stopping. Without early stopping the metric is empty.
 struct StoppingCount {
   std::string metric;
   std::optional<double> best;
@@ -42,15 +42,15 @@ struct StoredFile {
   uint64_t xxh3 = 0;
 };
 
-// Of a tensor in pieces: it is cut along `dim` into parts, one for each of `ranks`, of which each has its share of every one of
-// `blocks` equal blocks (q, k and v of a joint projection). `order` is that of a part's dims in memory, outermost first.
+// How a tensor in pieces is cut: along `dim` into one part for each of `ranks`. Each part has its share of every one of
+// `blocks` equal blocks (q, k and v of a joint projection). `order` is the order of a part's dims in memory, outermost first.
 struct PieceLayout {
   std::vector<int64_t> order = {};
   int64_t dim = 0, blocks = 1, ranks = 1;
   bool operator==(const PieceLayout&) const = default;
 };
 
-// `count` elements of a part in the order of its memory, from `begin` on: of one dim in their file, under the tensor's name.
+// `count` elements of a part in memory order, from `begin` on; in their file one dim, under the tensor's name.
 struct TensorPiece {
   std::string file;
   int64_t part = 0, begin = 0, count = 0;
@@ -64,7 +64,7 @@ struct PiecePlace {
 };
 
 struct TensorRecord {
-  std::string file;             // of a tensor in pieces that of one of them
+  std::string file;             // of a tensor in pieces: the file of one of them
   std::string dtype;            // safetensors name
   std::vector<int64_t> shape;   // of the whole parameter over all ranks
   std::vector<int64_t> offset;  // of the part in `file` in the whole parameter
@@ -80,16 +80,16 @@ struct CheckpointIndex {
   std::optional<double> validation_loss;  // of the weights in this checkpoint
   std::optional<double> best_loss;        // smallest value of best_metric in the run so far
   std::optional<int64_t> best_step;       // of the checkpoint that has it
-  std::string best_metric;                // what best_loss is a value of; empty: the validation loss
+  std::string best_metric;                // the metric that best_loss is a value of; empty: the validation loss
   StoppingCount stopping;                 // of early stopping
   std::optional<double> learning_rate;    // of the next step
   std::vector<std::string> parameters;    // the model's, in the order of registration, by which PyTorch's optimizers number them
   std::map<std::string, int64_t> mesh;    // ranks along each axis (dp, tp, cp) of the run that saved; empty: one process
   LoaderState loader;
-  std::map<std::string, std::string> facts;  // what else was chosen, for people: device, precision, providers of operators
+  std::map<std::string, std::string> facts;  // other choices, for people: device, precision, providers of operators
   std::string origin;                        // the file that it was imported from; empty: saved by a run
   std::map<std::string, StoredFile> files;
-  // The files that the samples come from, by name (data/storage/fingerprint.h); empty where there are none.
+  // The files that the samples come from, by name (data/storage/fingerprint.h); empty if there are none.
   std::map<std::string, StoredFile> data;
   std::map<std::string, TensorRecord> tensors;
 };

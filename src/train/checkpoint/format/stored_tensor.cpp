@@ -49,7 +49,7 @@ std::span<const std::byte> bytes_of(const at::Tensor& row_major) {
   return {static_cast<const std::byte*>(row_major.const_data_ptr()), row_major.nbytes()};
 }
 
-// Files of ours have tensors at multiples of their element; of others, who knows.
+// Files of ours have tensors at multiples of their element size; files of others may not.
 at::Tensor elements_in(std::span<const std::byte> bytes, at::ScalarType type) {
   const auto width = c10::elementSize(type);
   const std::vector<int64_t> shape{static_cast<int64_t>(bytes.size() / width)};

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Between tensors and the bytes of files: element types, and row-major values on the CPU.
+// Conversions between tensors and the bytes of files: element types, and row-major values on the CPU.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -17,12 +17,12 @@ namespace welkin::train {
 Dtype stored_dtype(at::ScalarType type);
 at::ScalarType tensor_dtype(Dtype dtype);
 
-// The values in row-major order on the CPU; shares memory where they already are.
+// The values in row-major order on the CPU; shares the tensor's memory if they already are so.
 at::Tensor row_major_on_cpu(const at::Tensor& tensor);
-// Of a contiguous CPU tensor, which must outlive the span.
+// The bytes of a contiguous CPU tensor, which must outlive the span.
 std::span<const std::byte> bytes_of(const at::Tensor& row_major);
 
-// (elements), only to be read while the bytes are there: in their memory where an element may stand there, else a copy.
+// (elements), read-only, valid while the bytes are there. It shares their memory if the alignment allows, else it is a copy.
 at::Tensor elements_in(std::span<const std::byte> bytes, at::ScalarType type);
 
 // Copies row-major values into `target` of any device and strides. `bytes` has exactly the size of its dtype and shape.

@@ -26,8 +26,8 @@ MemoryOrder memory_order(const std::vector<int64_t>& part_shape, const std::vect
   return memory;
 }
 
-// The boxes of `count` elements from `begin` on, where `dim` is the outermost that changes and `box` has those outside of it:
-// the rest of a row, whole rows, and the beginning of another. All in the order of memory.
+// Adds the boxes of `count` elements from `begin` on: the rest of a row, whole rows, and the beginning of another, in the order
+// of memory. `dim` is the outermost dim that changes; `box` has the dims outside of it.
 void add_boxes(std::vector<PieceBox>& boxes, const MemoryOrder& memory, size_t dim, PieceBox box, int64_t begin, int64_t count) {
   if (count == 0) return;
   if (dim == memory.extents.size()) {
@@ -72,7 +72,7 @@ PieceBox in_tensor_order(const PieceBox& box, const std::vector<int64_t>& order)
   return ordered;
 }
 
-// Of a part: what of its box is where in the whole, block by block.
+// Places the box of a part in the whole tensor, block by block.
 void add_places(std::vector<PieceBox>& boxes, const PieceBox& of_part, const PiecePlace& place) {
   const PieceLayout& layout = place.layout;
   if (layout.ranks == 1) {

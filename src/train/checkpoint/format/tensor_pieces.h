@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A tensor that stands in a checkpoint as pieces, each in the file of the rank that kept it. A piece is no box: it is a run of
-// the elements of a part in the order of the part's memory.
+// A tensor that is stored in a checkpoint as pieces, each in the file of the rank that held it. A piece is not a box: it is a
+// run of elements of a part, in the order of the part's memory.
 #pragma once
 
 #include <cstdint>
@@ -11,13 +11,13 @@
 
 namespace welkin::train {
 
-// A tensor of `shape`, cut into `layout.ranks` parts of equal shape.
+// The shape of each of the `layout.ranks` equal parts of a tensor of `shape`.
 std::vector<int64_t> shape_of_part(const std::vector<int64_t>& shape, const PieceLayout& layout);
 
-// Why the record's pieces do not make its tensor, each element once; empty where they do.
+// The reason why the record's pieces do not make its tensor, each element once; empty if they do.
 std::string problem_of_pieces(const TensorRecord& record);
 
-// The files and tensors of a part of the writers become the index's, too; then, when all have come, the pieces get their order.
+// add_records() adds the files and tensors of some writers to the index. After the last one finish_records() orders the pieces.
 void add_records(CheckpointIndex& index, const CheckpointIndex& part);
 void finish_records(CheckpointIndex& index);
 
