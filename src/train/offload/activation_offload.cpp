@@ -14,7 +14,7 @@
 namespace welkin::train {
 namespace {
 
-// A smaller storage is not worth a place of its own.
+// A smaller storage is not worth a transfer.
 constexpr size_t kLeastBytes = size_t{32} << 10;
 
 using WeakStorage = c10::weak_intrusive_ptr<c10::StorageImpl>;
@@ -33,12 +33,12 @@ struct AsItIs : SavedTensor {
 
 }  // namespace
 
-// Storages that one part's graph has saved. Whoever refers to one of them keeps the part.
+// Storages that the graph of one part has saved. Every reference to one of them keeps the part alive.
 class SavedPart {
  public:
   explicit SavedPart(std::shared_ptr<SavedPart> before) : before_(before) {}
 
-  // Its number here; -1: it is none of ours.
+  // The storage's number here; -1: it is not among these.
   int64_t find(const c10::StorageImpl* storage) const {
     const auto known = numbers_.find(storage);
     if (known == numbers_.end() || places_[known->second].original.expired()) return -1;
@@ -51,7 +51,7 @@ class SavedPart {
     return places_.size() - 1;
   }
 
-  // Into the store, and the storages are let go. Returns the bytes.
+  // Moves the storages into the store and frees them. Returns the bytes.
   int64_t move_out(ActivationStore& store) {
     if (stored_ != nullptr || places_.empty()) return 0;
     std::vector<at::Tensor> pieces;
@@ -81,12 +81,12 @@ class SavedPart {
 
  private:
   struct Place {
-    c10::Storage now;  // null: it is in the store, or on its way
+    c10::Storage now;  // null: the bytes are in the store, or on their way back
     WeakStorage original;
     size_t bytes = 0;
   };
 
-  // Over a piece of the memory that has come back, which lives as long.
+  // A storage over a piece of the memory that has come back; it keeps that memory alive.
   c10::Storage storage_within(size_t offset, size_t bytes) const {
     auto owner = std::make_unique<at::Tensor>(memory_);
     const auto let_go = [](void* context) { std::unique_ptr<at::Tensor>(static_cast<at::Tensor*>(context)).reset(); };
@@ -106,7 +106,7 @@ class SavedPart {
 
 namespace {
 
-// A tensor of a part: its storage's number, and how it lies there.
+// A tensor of a part: its storage's number, and its place in the storage.
 class OfPart : public SavedTensor {
  public:
   OfPart(std::shared_ptr<SavedPart> part, size_t number, const at::Tensor& tensor)
@@ -133,7 +133,7 @@ class OfPart : public SavedTensor {
 
 }  // namespace
 
-// Takes what one part saves. What the part before has saved already (its output, this one's input) is not taken twice.
+// Takes the tensors that one part saves. Those that the part before has saved (its output, this one's input) are shared.
 class PartTaker : public SavedTensorTaker {
  public:
   PartTaker(const ActivationOffload& offload, std::shared_ptr<SavedPart> part, std::shared_ptr<SavedPart> before)
@@ -169,7 +169,7 @@ bool ActivationOffload::stays(const at::Tensor& tensor) const {
 
 void ActivationOffload::move_out(SavedPart& part) { stored_bytes_ += part.move_out(*store_); }
 
-// What the next part works on was not made by the newest one.
+// The input of the next part does not come from the newest part.
 void ActivationOffload::begin_pass() {
   if (const std::shared_ptr<SavedPart> before = newest_.lock()) move_out(*before);
   newest_.reset();

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a part of a model keeps for its backward pass goes into a store when the next part begins, and comes back before its
-// backward pass, while that of the part behind it computes. The last part's stays: its backward pass is the next thing, unless
-// another forward pass begins (a pipeline's).
+// The activations that a part of a model saves for its backward pass move to a store when the next part begins. They come back
+// before its backward pass, while the part behind it computes. The last part's stay: its backward pass is next, unless another
+// forward pass begins (a pipeline's).
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -19,15 +19,15 @@ class SavedPart;
 
 class ActivationOffload {
  public:
-  // Storages of `weights` stay where they are, whatever happens to their memory.
+  // Storages of `weights` stay where they are, even if their memory is offloaded.
   ActivationOffload(std::unique_ptr<ActivationStore> store, const std::vector<at::Tensor>& weights);
   ~ActivationOffload();
   ActivationOffload(const ActivationOffload&) = delete;
   ActivationOffload& operator=(const ActivationOffload&) = delete;
 
-  // It outlives the model's last backward pass. Around all that was installed before.
+  // The object outlives the model's last backward pass. The wrapper surrounds all that was installed before.
   void install(model::Site& site);
-  // A forward pass begins, while the backward passes of others are to come.
+  // Called when a forward pass begins while backward passes of others are still to come.
   void begin_pass();
 
   const ActivationStore& store() const { return *store_; }

@@ -62,7 +62,7 @@ FileBlocks::Done FileBlocks::start(std::function<void()> work) {
   return done;
 }
 
-// What a transfer waits for was begun before it, and threads take transfers in that order: none waits for ever.
+// A transfer waits only for earlier ones, and threads take transfers in order, so none waits for ever.
 void FileBlocks::start_read(size_t block) {
   const size_t buffer = std::exchange(next_buffer_, (next_buffer_ + 1) % kBuffers);
   const Done done = start([this, block, memory = memory_of(block, buffer), before = busy_[buffer], written = writing_[block]] {
@@ -95,7 +95,7 @@ void FileBlocks::go_through(const BlockBody& body) {
   for (size_t block = 0; block < std::min<size_t>(2, num); ++block) start_read(block);
 }
 
-// Nothing is on its way any more, and nothing was read ahead.
+// Ends all transfers and drops blocks that were read ahead.
 void FileBlocks::settle() {
   for (const Reading& reading : reading_) reading.done.get();
   reading_.clear();
@@ -104,7 +104,7 @@ void FileBlocks::settle() {
   }
 }
 
-// The block that visit() keeps goes back into the file.
+// Writes the block that visit() keeps back into the file.
 void FileBlocks::let_go() {
   if (held_ && held_is_changed_) file_.write(*held_, memory_of(*held_, 0));
   held_.reset();

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The blocks of a file, through three buffers: while one is worked on, the next is read and the one before is written back. What
-// the next pass needs first is read after a pass, beside whatever else is computed. Torch-free.
+// The blocks of a file, through three buffers: while one is in use, the next is read and the one before is written back. The
+// first blocks of the next pass are read after a pass, beside other computation. Torch-free.
 #pragma once
 
 #include <array>
@@ -60,12 +60,12 @@ class FileBlocks : public BlockStore {
   std::array<std::span<std::byte>, kBuffers> buffers_{};
   size_t next_buffer_ = 0;
   std::deque<Reading> reading_;        // in the order of blocks
-  std::array<Done, kBuffers> busy_{};  // the last that was begun with a buffer
+  std::array<Done, kBuffers> busy_{};  // the latest transfer of each buffer
   std::vector<Done> writing_;          // by block
   std::optional<size_t> held_;         // the block in the first buffer, for visit()
   bool held_is_changed_ = false;
-  std::exception_ptr failure_;  // of a pass that did not come to its end: what is kept is no state of a run any more
-  ThreadPool threads_;          // last: they use all of the above
+  std::exception_ptr failure_;  // of a pass that failed: the file holds no valid state of a run any more
+  ThreadPool threads_;          // last: its threads use all of the above
 };
 
 }  // namespace welkin::train

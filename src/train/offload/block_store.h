@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Blocks of bytes that a pass goes through one after the other, wherever they are kept between passes. Torch-free.
+// Blocks of bytes that a pass visits one after the other, wherever they are kept between passes. Torch-free.
 #pragma once
 
 #include <cstddef>
@@ -11,33 +11,33 @@
 
 namespace welkin::train {
 
-// `span` is the block's memory while the call lasts, aligned to a page.
+// `span` is the block's memory during the call, aligned to a page.
 using BlockBody = std::function<void(size_t block, std::span<std::byte> memory)>;
 
 class BlockStore {
  public:
   virtual ~BlockStore() = default;
 
-  // One more block, with this content, which lies aligned to a page. All are added before the first pass.
+  // Adds a block with this content, which is aligned to a page. All blocks are added before the first pass.
   virtual size_t add(std::span<const std::byte> content) = 0;
-  // After the last.
+  // Called after the last add().
   virtual void begin() = 0;
 
-  // body(block, memory) for every block in order; what it changes is kept. Where it throws, nothing more is done.
+  // Calls body(block, memory) for every block in order and keeps its changes. If it throws, nothing more is done.
   virtual void pass(const BlockBody& body) = 0;
-  // One block alone, between passes; `changes`: what the body has made of it is kept.
+  // Visits one block, between passes; `changes`: the body's changes are kept.
   virtual void visit(size_t block, bool changes, const BlockBody& body) = 0;
 
-  virtual bool is_file() const = 0;         // whose threads take a block's bytes when the body returns
+  virtual bool is_file() const = 0;         // its threads take a block's bytes when the body returns
   virtual size_t bytes() const = 0;         // of all blocks
-  virtual size_t memory_bytes() const = 0;  // that it holds of the host's memory
+  virtual size_t memory_bytes() const = 0;  // host memory that it holds
   virtual std::string place() const = 0;    // for a log: "in a file in /scratch, by direct I/O"
 };
 
-// Gives host memory; the owner keeps it until the store is gone.
+// Returns host memory, which its owner keeps until the store is gone.
 using HostMemory = std::function<std::span<std::byte>(size_t bytes)>;
 
-// In the host's memory, all of them all the time: for what a GPU has no room for.
+// All blocks stay in the host's memory: for state that does not fit on a GPU.
 class HostBlocks : public BlockStore {
  public:
   explicit HostBlocks(HostMemory memory) : memory_(std::move(memory)) {}

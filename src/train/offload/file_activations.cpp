@@ -20,7 +20,7 @@ namespace {
 
 constexpr size_t kStagingBuffers = 3;
 
-// A file of chunks of one size, the threads that move them, and the chunks that nobody uses.
+// A file of chunks of one size, the threads that move them, and the free chunks.
 class ChunkFile {
  public:
   using Done = std::shared_future<void>;
@@ -98,7 +98,7 @@ class PiecesInFile : public StoredPieces {
       const size_t begin = i * file_->chunk_bytes();
       const std::span<std::byte> to = all.subspan(begin, std::min(file_->chunk_bytes(), bytes_ - begin));
       read_.push_back(file_->start([file = file_.get(), chunk = chunks_[i], to, before = written_[i]] {
-        before.get();  // begun earlier, so that some thread is at it
+        before.get();  // begun earlier, so some thread works on it
         file->file().read(chunk, to);
       }));
     }
@@ -160,14 +160,14 @@ class FileActivations : public ActivationStore {
     ChunkFile::Done busy;
   };
 
-  // A disk that is slower than the forward pass is waited for here: memory stays bounded.
+  // Waits for a disk that is slower than the forward pass, so that memory stays bounded.
   Staging& next_free() {
     Staging& staging = staging_[next_++ % kStagingBuffers];
     if (staging.busy.valid()) staging.busy.get();
     return staging;
   }
 
-  // What of a piece, which begins at `offset`, lies in [begin, end) of the block.
+  // Copies the part of a piece, which begins at `offset`, that lies in [begin, end) of the block.
   static void copy_overlap(const at::Tensor& piece, size_t offset, size_t begin, size_t end, std::span<std::byte> to) {
     const size_t first = std::max(begin, offset), last = std::min(end, offset + static_cast<size_t>(piece.numel()));
     if (first >= last) return;

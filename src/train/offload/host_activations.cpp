@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Copies to the host go over a stream of their own, behind what the device computes; what they read must live until they are
+// Copies to the host run on a stream of their own, behind the device's computation. Their sources must live until they are
 // done.
 #include <ATen/core/grad_mode.h>
 #include <ATen/ops/empty.h>
@@ -15,7 +15,7 @@
 namespace welkin::train {
 namespace {
 
-// The device's current stream and one of ours; on a CPU neither.
+// The device's current stream and a side stream; on a CPU neither.
 class SideStream {
  public:
   explicit SideStream(c10::Device device) : device_(device) {
@@ -23,7 +23,7 @@ class SideStream {
       side_ = c10::impl::VirtualGuardImpl(device.type()).getStreamFromGlobalPool(device, /*isHighPriority=*/false);
   }
 
-  // work() on the side stream, after what the current stream has been given so far.
+  // Runs work() on the side stream, after all work so far on the current stream.
   template <typename Work>
   void run(const Work& work) const {
     if (!side_) return work();
@@ -31,11 +31,11 @@ class SideStream {
     const c10::StreamGuard guard(*side_);
     work();
   }
-  // The current stream goes on after what the side stream has been given so far.
+  // The current stream waits for all work so far on the side stream.
   void join() const {
     if (side_) wait_for(current(), *side_);
   }
-  // Its memory is not given to others before the side stream is done with it.
+  // The tensor's memory is not reused before the side stream is done with it.
   void keeps(const at::Tensor& tensor) const {
     if (side_) tensor.record_stream(*side_);
   }

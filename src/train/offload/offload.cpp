@@ -37,7 +37,7 @@ void check_offload(const config::RunConfig& config, c10::Device device) {
 
 namespace {
 
-// A linear layer's site is its matmul: what is installed there takes the bias out of it, for other roundings.
+// The site of a linear layer is its matmul: a wrapper there would separate the bias, with other roundings.
 bool is_linear(const model::Model& model, const model::Site& site) {
   return std::ranges::any_of(model.modules(/*include_self=*/false), [&](const auto& module) {
     const auto* linear = dynamic_cast<const model::Linear*>(module.get());
@@ -45,7 +45,7 @@ bool is_linear(const model::Model& model, const model::Site& site) {
   });
 }
 
-// Of a pipeline those of this rank's stages.
+// In a pipeline: the sites of this rank's stages.
 std::vector<model::Site*> sites_to_offload(model::Model& model, parallel::ParamTable& table) {
   const auto is_here = [&](const model::Site& site) {
     return std::ranges::any_of(table.rows(), [&](const auto& row) { return row.name.starts_with(site.name() + "."); });
@@ -96,7 +96,7 @@ OptimizerPtr Offload::optimizer(const OptimizerFactory& make, UpdateScope scope,
   const char* const holds = "optimizer states";
   OffloadPlan how = plan(holds);
   const bool is_lean =
-      config_.optimizer.optimizer_state != config::OptimizerState::Fp32;  // its blocks and streams are a parameter's
+      config_.optimizer.optimizer_state != config::OptimizerState::Fp32;  // its blocks and streams are per parameter
   how.scope = is_lean || has_weights() ? UpdateScope::Parameter : scope;
   how.bytes_per_element = std::max(states_per_element, 1.0) * sizeof(float);
   auto offloaded = std::make_unique<OffloadedOptimizer>(config_, make, std::move(parameters), how);

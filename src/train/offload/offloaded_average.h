@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The moving average of weights, kept elsewhere and brought unit by unit.
+// The moving average of weights, kept in a store and brought unit by unit.
 #pragma once
 
 #include <memory>
@@ -25,7 +25,7 @@ class OffloadedAverage : public WeightAverage {
   StateUnits states_;
   std::vector<StateWindows> windows_;
   UnitWeights weights_;
-  std::vector<std::unique_ptr<WeightAverage>> averages_;  // one a unit
+  std::vector<std::unique_ptr<WeightAverage>> averages_;  // one per unit
 };
 
 }  // namespace welkin::train

@@ -37,7 +37,7 @@ OffloadedOptimizer::OffloadedOptimizer(const config::RunConfig& config, const Op
   states_.begin();
 }
 
-// A unit's parameters among all: everybody's message has numbers of all.
+// The inputs of a unit: the ranks' exchange numbers parameters among all.
 StepInputs OffloadedOptimizer::inputs_of(const StepInputs& inputs, const StateWindows& windows) const {
   StepInputs own = inputs;
   if (!inputs.sum_over_parts) return own;
@@ -62,7 +62,7 @@ StepInputs OffloadedOptimizer::inputs_of(const StepInputs& inputs, const StateWi
   return own;
 }
 
-// A step that is skipped reads nothing where the host knows it.
+// A skipped step reads nothing if the host knows that it is skipped.
 void OffloadedOptimizer::step(const StepInputs& inputs) {
   const at::NoGradGuard no_grad;
   if (inputs.found_inf.is_cpu() && inputs.found_inf.item<float>() != 0) return;

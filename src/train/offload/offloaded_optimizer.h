@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// An optimizer whose states are kept elsewhere and come unit by unit: the same bits as one optimizer of all parameters.
+// An optimizer whose states are in a store and come unit by unit: it gives the same bits as one optimizer of all parameters.
 #pragma once
 
 #include <memory>
@@ -10,8 +10,8 @@
 
 namespace welkin::train {
 
-// Who has weights that are kept elsewhere, too: by number of the parameter, each is there between wait() and let_go(), which
-// start() precedes by as much as it can.
+// A holder of offloaded weights. A parameter, by its number, is in memory between wait() and let_go(). start() is called as
+// early as possible before.
 class WeightHolder {
  public:
   virtual ~WeightHolder() = default;
@@ -20,28 +20,28 @@ class WeightHolder {
   virtual void let_go(const std::vector<size_t>& parameters, bool is_changed) = 0;
 };
 
-// The weights of a unit while its states are there, and the next unit's on their way.
+// Keeps the weights of a unit in memory while its states are, and begins to read the next unit's.
 class UnitWeights {
  public:
-  // `holder` null: weights are always there.
+  // `holder` null: weights are always in memory.
   UnitWeights(WeightHolder* holder, const std::vector<StateWindows>& units);
   void before(size_t unit);
   void after(size_t unit, bool is_changed);
 
  private:
   WeightHolder* holder_;
-  std::vector<std::vector<size_t>> parameters_;  // of each unit
+  std::vector<std::vector<size_t>> parameters_;  // for each unit
 };
 
-// How the states are made and kept.
+// How the states are made and stored.
 struct OffloadPlan {
   c10::Device device = c10::kCPU;
   StateUnits::MakeStore make_store{};
   UpdateScope scope = UpdateScope::Parameter;
   double bytes_per_element = 4;
   int64_t buffer_bytes = int64_t{64} << 20;
-  bool staged = false;              // as on a GPU: for tests
-  WeightHolder* weights = nullptr;  // who has the weights, where they are kept elsewhere: parameters are not cut then
+  bool staged = false;              // copies states to a stage, as on a GPU: for tests
+  WeightHolder* weights = nullptr;  // holder of offloaded weights, null if none are: then parameters are not cut
 };
 
 class OffloadedOptimizer : public Optimizer {
@@ -60,7 +60,7 @@ class OffloadedOptimizer : public Optimizer {
   StateUnits states_;
   std::vector<StateWindows> windows_;
   UnitWeights weights_;
-  std::vector<OptimizerPtr> optimizers_;  // one a unit
+  std::vector<OptimizerPtr> optimizers_;  // one per unit
 };
 
 }  // namespace welkin::train

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// --offload parameters where ranks share weights out (--shard full): a rank's pieces are in its file. Those of a unit are read
-// before it is gathered, with the next unit's on the way, and let go when the whole is there; gathering is the exchange's.
+// --offload parameters with sharded weights (--shard full): a file holds a rank's pieces. The pieces of a unit are read before
+// it is gathered, the next unit's meanwhile, and freed when the whole is there. `exchange` does the gathering.
 #pragma once
 
 #include <cstdint>
@@ -17,7 +17,7 @@ namespace welkin::train {
 
 class OffloadedPieces final : public parallel::GradientExchange, public parallel::PieceHolder, public WeightHolder {
  public:
-  // The rows have their pieces; they get functions that read and write these, and outlive it.
+  // The rows must have their pieces. They get functions that read and write these. The rows outlive this object.
   OffloadedPieces(std::unique_ptr<parallel::ShardedParallel> exchange, parallel::ParamTable& table,
                   const std::filesystem::path& folder);
 
@@ -44,7 +44,7 @@ class OffloadedPieces final : public parallel::GradientExchange, public parallel
   void wait_for_pieces(const std::vector<parallel::ParamRow*>& rows) override;
   void let_go_of_pieces(const std::vector<parallel::ParamRow*>& rows) override;
 
-  // By number among the rows that are trained.
+  // Numbers count the trained rows.
   void start(const std::vector<size_t>& parameters) override;
   void wait(const std::vector<size_t>& parameters) override;
   void let_go(const std::vector<size_t>& parameters, bool is_changed) override;

@@ -52,7 +52,7 @@ void OffloadedWeights::add(const parallel::WeightUnit& unit, parallel::ParamTabl
   if (unit.site != nullptr) install(*unit.site, number);
 }
 
-// A unit with weights that are frozen stays until the end of the pass: their gradients tell of no end.
+// A unit with frozen weights stays until the end of the pass, since these have no gradients that mark its end.
 void OffloadedWeights::listen(const parallel::ParamRow& row, size_t number) {
   parallel::on_gradient(row.local, [this, number] {
     Unit& unit = units_[number];
@@ -61,7 +61,7 @@ void OffloadedWeights::listen(const parallel::ParamRow& row, size_t number) {
   });
 }
 
-// The unit that a pass ends with begins the backward pass.
+// The last unit of a pass stays: the backward pass begins with it.
 void OffloadedWeights::install(model::Site& site, size_t number) {
   parallel::surround_passes(
       site, [this, number](int64_t direction) { bring(number, direction); },
@@ -80,7 +80,7 @@ bool OffloadedWeights::is_of_chunk(int64_t number, int64_t chunk) const {
   return number >= 0 && number < static_cast<int64_t>(units_.size()) && units_[static_cast<size_t>(number)].chunk == chunk;
 }
 
-// The unit, and the one after it in this direction on its way.
+// Brings the unit, and begins to read the next one in this direction.
 void OffloadedWeights::bring(size_t number, int64_t direction) {
   Unit& unit = units_[number];
   if (direction < 0 && weights_wait_) release_behind(number);
@@ -103,12 +103,12 @@ void OffloadedWeights::release_all() {
   for (Unit& unit : units_) release(unit);
 }
 
-// A backward pass that comes to a unit is done with those after it.
+// A backward pass that comes to a unit is done with the units behind it.
 void OffloadedWeights::release_behind(size_t number) {
   for (size_t i = number + 1; is_of_chunk(static_cast<int64_t>(i), units_[number].chunk); ++i) release(units_[i]);
 }
 
-// What stands outside of sites.
+// Brings the weights outside of sites.
 void OffloadedWeights::bring_whole(int64_t chunk, int64_t direction) {
   for (size_t i = 0; i < units_.size(); ++i) {
     const Unit& unit = units_[i];
@@ -127,7 +127,7 @@ void OffloadedWeights::before_chunk(int64_t chunk) {
   bring_whole(chunk, /*direction=*/1);
 }
 
-// A pass without a graph needs nothing of it again.
+// A pass without a graph needs the weights no more.
 void OffloadedWeights::after_forward() {
   exchange_->after_forward();
   if (!at::GradMode::is_enabled()) release_all();
@@ -143,7 +143,7 @@ void OffloadedWeights::backward(const at::Tensor& loss, bool is_last) {
   release_all();
 }
 
-// Long after its forward pass.
+// This runs long after the chunk's forward pass.
 void OffloadedWeights::backward_chunk(const at::Tensor& root, const parallel::GradientPass& pass) {
   begin_backward();
   weights_wait_ = pass.weights_wait;

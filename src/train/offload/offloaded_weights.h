@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// --offload parameters: weights are read before their unit's forward and before its backward pass, the next unit's meanwhile, and
-// let go after each. What else wants a weight holds it for that time.
+// --offload parameters: weights are read before their unit's forward and before its backward pass, the next unit's meanwhile,
+// and freed after each. Any other user holds a weight while it needs it.
 #pragma once
 
 #include <cstdint>
@@ -17,11 +17,11 @@
 
 namespace welkin::train {
 
-// Around an exchange of gradients, which keeps its own business.
+// Wraps an exchange of gradients, which does its own work as before.
 class OffloadedWeights final : public parallel::GradientExchange, public WeightHolder {
  public:
-  // After all that surrounds sites of the model but activations' offload; the rows get functions that read and write them. All
-  // outlives it but `exchange`.
+  // Wraps the sites outside of all wrappers except activation offload; rows get functions that read and write them. All
+  // arguments except `exchange` outlive it.
   OffloadedWeights(std::unique_ptr<GradientExchange> exchange, model::Model& model, parallel::ParamTable& table,
                    const std::filesystem::path& folder);
 
@@ -42,7 +42,7 @@ class OffloadedWeights final : public parallel::GradientExchange, public WeightH
   std::vector<parallel::Bucket> buckets() const override { return exchange_->buckets(); }
   int64_t bytes_per_step() const override { return exchange_->bytes_per_step(); }
 
-  // By number among the rows that are trained.
+  // Numbers count the trained rows.
   void start(const std::vector<size_t>& parameters) override;
   void wait(const std::vector<size_t>& parameters) override;
   void let_go(const std::vector<size_t>& parameters, bool is_changed) override;
@@ -74,8 +74,8 @@ class OffloadedWeights final : public parallel::GradientExchange, public WeightH
   std::unique_ptr<GradientExchange> exchange_;
   WeightStore store_;
   std::vector<Unit> units_;
-  std::vector<size_t> trained_;  // weights that are trained
-  bool weights_wait_ = false;    // gradients do not tell of the end of a unit in this backward pass
+  std::vector<size_t> trained_;  // rows of the trained weights
+  bool weights_wait_ = false;    // in this backward pass gradients do not mark the end of a unit
 };
 
 }  // namespace welkin::train

@@ -28,7 +28,7 @@ class TakenHooks : public torch::autograd::SavedVariableHooks {
   std::unique_ptr<SavedTensor> saved_;
 };
 
-// Process-wide, as torch's engine is.
+// Process-wide, like torch's engine.
 class TakingEngine : public torch::autograd::Engine {
  public:
   std::unique_ptr<torch::autograd::SavedVariableHooks> get_default_saved_variable_hooks() override {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Who takes what autograd saves for the backward pass on this thread. libtorch has hooks for it, of which the C++ side is that of
-// the engine: ours hands them out where somebody listens, and is torch's own otherwise.
+// Hooks for the tensors that autograd saves for the backward pass on this thread. In C++ libtorch offers them through the
+// engine: ours calls the taker if there is one, and otherwise acts like torch's own.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -9,11 +9,11 @@
 
 namespace welkin::train {
 
-// One saved tensor in the hands of its taker.
+// A saved tensor that a taker holds.
 class SavedTensor {
  public:
   virtual ~SavedTensor() = default;
-  virtual at::Tensor value() = 0;  // as it was saved, as often as it is asked for
+  virtual at::Tensor value() = 0;  // the value that was saved; may be asked for repeatedly
 };
 
 class SavedTensorTaker {
@@ -23,7 +23,7 @@ class SavedTensorTaker {
   virtual std::unique_ptr<SavedTensor> take(const at::Tensor& tensor) = 0;
 };
 
-// What is saved on this thread while it lives goes to `taker`.
+// While it lives, tensors that are saved on this thread go to `taker`.
 class SavedTensorScope {
  public:
   explicit SavedTensorScope(SavedTensorTaker& taker);

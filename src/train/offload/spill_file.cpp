@@ -26,7 +26,7 @@ constexpr unsigned kOwnerOnly = 0600;
 
 std::string reason_of(int error_number) { return std::system_category().message(error_number); }
 
-// Without a name from the start where the file system can; else the name is gone as soon as the file is open.
+// Opens a file without a name if the file system can; else the name is removed as soon as the file is open.
 int open_unnamed(const std::filesystem::path& folder, int extra) {
   const int fd = ::open(folder.c_str(), O_TMPFILE | O_RDWR | O_CLOEXEC | extra, kOwnerOnly);
   if (fd >= 0 || (errno != EOPNOTSUPP && errno != EISDIR && errno != ENOENT)) return fd;
@@ -36,8 +36,8 @@ int open_unnamed(const std::filesystem::path& folder, int extra) {
   return named;
 }
 
-// A transfer of all bytes, whatever the system does at once; 0, or the number of its error. 0 bytes are the end of a file or
-// disk.
+// Transfers all bytes, in as many system calls as needed. Returns 0 or the error number. A call that transfers 0 bytes has met
+// the end of a file or disk.
 template <typename Transfer>
 int in_full(size_t bytes, const Transfer& transfer) {
   size_t done = 0;
@@ -98,7 +98,7 @@ void SpillFile::no_room(size_t bytes, int error_number) const {
                             : "Free space on that disk (or quota), or choose another offload_path");
 }
 
-// The limit on file sizes is looked at first: the system would send a signal.
+// Checks the limit on file sizes first: beyond it the system would send a signal.
 void SpillFile::make_room(size_t offset, size_t bytes) {
   rlimit limit{};
   if (::getrlimit(RLIMIT_FSIZE, &limit) == 0 && limit.rlim_cur != RLIM_INFINITY && offset + bytes > limit.rlim_cur) {
@@ -110,7 +110,7 @@ void SpillFile::make_room(size_t offset, size_t bytes) {
   do {
     error_number = ::fallocate(file_.get(), 0, static_cast<off_t>(offset), static_cast<off_t>(bytes)) == 0 ? 0 : errno;
   } while (error_number == EINTR);
-  if (error_number == EOPNOTSUPP || error_number == ENOSYS) {  // glibc writes a byte into every page, not by direct I/O
+  if (error_number == EOPNOTSUPP || error_number == ENOSYS) {  // glibc emulates it by a write per page, not direct I/O
     const int flags = ::fcntl(file_.get(), F_GETFL);
     ::fcntl(file_.get(), F_SETFL, flags & ~O_DIRECT);
     error_number = ::posix_fallocate(file_.get(), static_cast<off_t>(offset), static_cast<off_t>(bytes));

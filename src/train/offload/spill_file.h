@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A file that one process writes for itself alone: blocks of fixed sizes, checked by hash when they are read. It has no name in
-// its folder, so that nothing is left of it however the process ends. Direct I/O where the file system takes it. Torch-free.
+// A file that one process writes for itself: blocks of fixed sizes, checked by hash when they are read. It has no name in its
+// folder, so nothing is left of it however the process ends. Direct I/O if the file system supports it. Torch-free.
 #pragma once
 
 #include <atomic>
@@ -16,18 +16,18 @@
 
 namespace welkin::train {
 
-// Of the memory that is read into and written from, and of the length of blocks.
+// Alignment of the memory to read into and write from, and of the length of blocks.
 inline constexpr size_t kBlockAlignment = 4096;
 
 constexpr size_t aligned_size(size_t bytes) { return (bytes + kBlockAlignment - 1) / kBlockAlignment * kBlockAlignment; }
 
 class SpillFile {
  public:
-  // `holds`: what is in it, for messages. The folder is made. DataError where no file can be made there.
+  // `holds` names the content, for messages. Makes the folder. DataError if no file can be made there.
   SpillFile(std::filesystem::path folder, std::string holds);
 
-  // Takes room on the disk for one more block, which reads as zeros until it is written. DataError, with what is free, when there
-  // is none: nothing is computed before that is known.
+  // Allocates disk space for one more block, which reads as zeros until it is written. DataError, with the free space, if there
+  // is none: this is known before anything is computed.
   size_t add(size_t bytes);
 
   size_t num_blocks() const;
@@ -36,9 +36,9 @@ class SpillFile {
   bool is_direct() const { return is_direct_; }
   const std::filesystem::path& folder() const { return folder_; }
 
-  // From or to memory of kBlockAlignment: a block's first bytes, which are read as they were written. Different blocks may be
-  // read, written and added at the same time. DataError names file and block: the system's reason, or a hash that is not that of
-  // what was written.
+  // Transfers a block's first bytes from or to memory aligned to kBlockAlignment; a read takes as many as were written.
+  // Different blocks may be read, written and added at the same time. DataError names file and block with the system's reason,
+  // or reports a hash that differs from that of the written bytes.
   void write(size_t block, std::span<const std::byte> bytes);
   void read(size_t block, std::span<std::byte> bytes) const;
 
@@ -46,7 +46,7 @@ class SpillFile {
   struct Block {
     size_t offset = 0, bytes = 0;
     size_t written = 0;
-    uint64_t hash = 0;  // of what was written
+    uint64_t hash = 0;  // of the written bytes
   };
 
   Block block_at(size_t block) const;
@@ -61,7 +61,7 @@ class SpillFile {
   FileDescriptor file_;
   bool is_direct_ = false;
   std::atomic<size_t> end_ = 0;
-  mutable std::mutex mutex_;  // of the list of blocks, not of their bytes
+  mutable std::mutex mutex_;  // guards the list of blocks, not their bytes
   std::vector<Block> blocks_;
 };
 

@@ -21,13 +21,13 @@
 namespace welkin::train {
 namespace {
 
-constexpr size_t kStateAlignment = 64;  // a line of the cache, which vectors of 512 bits are
+constexpr size_t kStateAlignment = 64;  // a cache line, and the size of a 512-bit vector
 
 c10::StorageImpl& storage_behind(const at::Tensor& tensor) { return *tensor.storage().unsafeGetStorageImpl(); }
 
 size_t bytes_of_state(const at::Tensor& state) { return state.nbytes(); }
 
-// (elements) in the order of memory, a view.
+// (elements) in the order of memory, as a view.
 at::Tensor flat_memory(const at::Tensor& dense) { return in_memory_order(dense.detach()).view({-1}); }
 
 bool goes_with(const std::string& state, const std::string& parameter) {
@@ -51,7 +51,7 @@ at::Tensor without_memory(const at::Tensor& like, at::IntArrayRef sizes, at::Int
   return empty;
 }
 
-// A tensor of its own over the window's elements, which is no view: it has a gradient of its own.
+// Lets `own` share the window's elements; it is no view, so it has a gradient of its own.
 void look_at_memory(at::Tensor& own, const at::Tensor& parameter, const StateWindow& window) {
   const at::NoGradGuard no_grad;
   own.set_(parameter.storage(), parameter.storage_offset() + window.begin, {window.count}, {1});
@@ -129,7 +129,7 @@ StateUnits::StateUnits(std::vector<OptimizerParameter> parameters, c10::Device d
       buffers_(device),
       store_(make_store([this](size_t bytes) { return buffers_.take(bytes); })) {}
 
-// The bytes of a unit's block.
+// Places the states of a unit; returns the bytes of its block.
 size_t StateUnits::place(Unit& unit) const {
   size_t end = 0;
   for (Placed& placed : unit.placed) {
@@ -189,7 +189,7 @@ void StateUnits::begin() {
   stage_ = at::empty({static_cast<int64_t>(largest + kBlockAlignment)}, at::TensorOptions(at::kByte).device(device_));
 }
 
-// No memory: the states have none.
+// `memory` null: the states have no memory.
 void StateUnits::attach(const Unit& unit, std::byte* memory) const {
   for (const Placed& placed : unit.placed) {
     c10::StorageImpl& storage = storage_behind(placed.state);
@@ -200,7 +200,7 @@ void StateUnits::attach(const Unit& unit, std::byte* memory) const {
 }
 
 void StateUnits::run(size_t unit, std::span<std::byte> memory, const std::function<void(size_t)>& body) {
-  struct Detach {  // an error of the body is on its way: the memory is not the states'
+  struct Detach {  // on an error of the body too: the memory is the store's
     const StateUnits& units;
     const Unit& unit;
     ~Detach() { units.attach(unit, nullptr); }
@@ -219,7 +219,7 @@ void StateUnits::run(size_t unit, std::span<std::byte> memory, const std::functi
   if (store_->is_file()) wait_for_device();
 }
 
-// The host's memory has what the device was asked to copy there.
+// Waits until the device's copies to host memory are done.
 void StateUnits::wait_for_device() const {
   if (!device_.is_cpu()) c10::impl::VirtualGuardImpl(device_.type()).getStream(device_).synchronize();
 }

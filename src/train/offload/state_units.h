@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// States of parameters as blocks of a store: a unit is some parameters, or windows of large ones, with an object of its own
-// (an optimizer, an average) whose states have memory while a pass is at it and none otherwise. What the objects compute is
-// theirs; that all together have the states of one, under its names, is done here.
+// States of parameters as blocks of a store. A unit is some parameters, or windows of large ones, with an object of its own (an
+// optimizer, an average). Its states have memory only while a pass is at the unit. The objects do the computation; this class
+// makes all states appear as those of one object, under its names.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -16,25 +16,25 @@
 
 namespace welkin::train {
 
-// A parameter, or elements of it in the order of memory.
+// A parameter, or a range of its elements in the order of memory.
 struct StateWindow {
-  size_t row = 0;  // of the parameters
+  size_t row = 0;  // index of the parameter
   bool is_whole = true;
   int64_t begin = 0, count = 0;
   OptimizerParameter parameter{};  // for the unit's object: the parameter itself, or a view of the window
 };
 using StateWindows = std::vector<StateWindow>;
 
-// Units whose states take about `buffer_bytes` each: alike on all ranks that hold parts of the same parameters, unless the update
-// is one of elements. Then large parameters are cut, where the kernels cut them too; else a unit has at least one of them, whole.
+// Units whose states take about `buffer_bytes` each. If the update is per element, large parameters are cut where the kernels
+// cut them. Else a unit has whole parameters, and the units are equal on all ranks that hold parts of the same ones.
 std::vector<StateWindows> state_units(const std::vector<OptimizerParameter>& parameters, UpdateScope scope,
                                       double bytes_per_element, int64_t buffer_bytes);
 std::vector<OptimizerParameter> parameters_of(const StateWindows& windows);
 
-// The windows' views are made again, of weights and gradients as they are now; `has_gradients` false takes the gradients away.
+// Renews the windows' views of the present weights and gradients; `has_gradients` false removes the gradients.
 void renew_windows(StateWindows& windows, const std::vector<OptimizerParameter>& parameters, bool has_gradients);
 
-// Memory of the host for a store, aligned to a page and pinned for a GPU.
+// Host memory for a store, aligned to a page and pinned for a GPU.
 class HostBuffers {
  public:
   explicit HostBuffers(c10::Device device) : device_(device) {}
@@ -49,20 +49,20 @@ class StateUnits {
  public:
   using MakeStore = std::function<std::unique_ptr<BlockStore>(HostMemory)>;
 
-  // `staged`: states go to the device for the time of a pass, which is so wherever it is not the CPU.
+  // `staged`: states are copied to the device for a pass. This is always so on a GPU.
   StateUnits(std::vector<OptimizerParameter> parameters, c10::Device device, const MakeStore& make_store, bool staged = false);
   StateUnits(const StateUnits&) = delete;
   StateUnits& operator=(const StateUnits&) = delete;
 
-  // Takes over the states of the next unit's object: their values go into the store and their memory is given back. States that
-  // go with no parameter (counts of steps) stay where they are, and the first unit's stand for all.
+  // Takes over the states of the next unit's object: their values go into the store and their memory is freed. States that
+  // belong to no parameter (counts of steps) stay in memory; the first unit's stand for all.
   void add(const StateWindows& windows, const std::vector<NamedState>& states);
-  void begin();  // after the last
+  void begin();  // after the last add()
 
-  // body(unit) for each: its states have memory, and the counts are what the first unit's were before.
+  // Calls body(unit) for each unit: its states have memory, and its counts have the first unit's values from before the pass.
   void pass(const std::function<void(size_t unit)>& body);
 
-  // As one object would have them.
+  // The states as one object would have them.
   std::vector<NamedState> states();
 
   const BlockStore& store() const { return *store_; }
@@ -84,7 +84,7 @@ class StateUnits {
   };
   struct WholeState {
     std::string name;
-    at::Tensor like;  // shape, strides and type; no memory
+    at::Tensor like;  // has shape, strides and type, but no memory
     int64_t run = 0;  // NamedState::run
     std::vector<Piece> pieces;
   };
@@ -104,7 +104,7 @@ class StateUnits {
   std::unique_ptr<BlockStore> store_;
   std::vector<Unit> units_;
   std::vector<WholeState> whole_;
-  at::Tensor stage_;  // on the device, of the largest block
+  at::Tensor stage_;  // on the device, as large as the largest block
 };
 
 }  // namespace welkin::train

@@ -16,7 +16,7 @@
 namespace welkin::train {
 namespace {
 
-// Memory of weights that wait for the disk.
+// Weights that may wait in memory for the disk.
 constexpr size_t kMostWriting = 2;
 
 // A rank's piece of a small weight may be empty.
@@ -32,7 +32,7 @@ std::span<std::byte> pages_of(const at::Tensor& memory, const at::Tensor& weight
   return {begin + (over == 0 ? 0 : kBlockAlignment - over), block_bytes(weight)};
 }
 
-// Null: it has no memory.
+// `memory` null: the weight gets no memory.
 void point_to(const at::Tensor& weight, std::byte* memory) {
   c10::StorageImpl& storage = *weight.storage().unsafeGetStorageImpl();
   storage.set_data_ptr_noswap(at::DataPtr(memory, weight.device()));
@@ -75,7 +75,7 @@ WeightStore::Done WeightStore::begin(std::function<void()> work) {
   return done;
 }
 
-// Threads take transfers in the order in which they were begun, so that none waits for a later one.
+// Threads take transfers in order, so none waits for a later one.
 void WeightStore::start(size_t number) {
   Weight& weight = weights_[number];
   if (weight.holders++ > 0) return;
@@ -122,7 +122,7 @@ void WeightStore::write_out(Weight& weight) {
     writing_.front().get();
     writing_.pop_front();
   }
-  // What is known of a transfer afterwards keeps what it was made of: the memory leaves it.
+  // The transfer's future keeps its arguments alive: the memory must not be among them.
   const std::span<std::byte> pages = pages_of(weight.memory, weight.tensor);
   weight.done = begin([this, block = weight.block, memory = weight.memory, pages]() mutable {
     const at::Tensor kept = std::move(memory);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Weights in a file: parameters whose memory is there while somebody holds them. A parameter stays the tensor that it is; the
-// memory of its storage comes and goes, so that what autograd has kept of it finds the same values there again.
+// Weights in a file: parameters that have memory only while somebody holds them. A parameter stays the same tensor; the memory
+// of its storage comes and goes, so that references that autograd has kept find the same values again.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -21,21 +21,21 @@ namespace welkin::train {
 
 class WeightStore {
  public:
-  // Takes over weights on the CPU: their values go into the file, and their memory goes. DataError where there is no room for
-  // them.
+  // Takes over weights on the CPU: their values go into the file, and their memory is freed. DataError if the disk has no space
+  // for them.
   WeightStore(std::filesystem::path folder, std::vector<at::Tensor> weights);
   ~WeightStore();
   WeightStore(const WeightStore&) = delete;
   WeightStore& operator=(const WeightStore&) = delete;
 
-  // Begins to read what is not there. It stays until let_go() was called as often. MemoryError where there is no room for it.
+  // Begins to read a weight that is not in memory. It stays until let_go() was called as often. MemoryError if memory is short.
   void start(size_t weight);
-  // Until it is there. DataError where the disk fails, or gives back other bytes than were written.
+  // Waits for the weight. DataError if the disk fails, or returns other bytes than were written.
   void wait(size_t weight);
-  // After wait(). `is_changed`: the values are written, beside what comes next.
+  // Called after wait(). `is_changed`: the values are written, beside later work.
   void let_go(size_t weight, bool is_changed);
 
-  // Its values, a copy, and what sets them, whoever holds it or not.
+  // Returns a copy of the values, and sets them, whether or not the weight is held.
   at::Tensor read(size_t weight);
   void write(size_t weight, const at::Tensor& values);
 
@@ -48,7 +48,7 @@ class WeightStore {
     at::Tensor tensor;
     size_t block = 0, holders = 0;
     bool is_changed = false;
-    at::Tensor memory{};  // while it is there or on its way: uint8, of which a part is aligned to pages
+    at::Tensor memory{};  // uint8, while the weight is in memory or on its way; a part of it is aligned to pages
     Done done{};          // of the last transfer
   };
 
@@ -58,7 +58,7 @@ class WeightStore {
   SpillFile file_;
   std::vector<Weight> weights_;
   std::deque<Done> writing_;
-  ThreadPool threads_;  // last: they use all of the above
+  ThreadPool threads_;  // last: its threads use all of the above
 };
 
 }  // namespace welkin::train

@@ -17,8 +17,8 @@
 namespace welkin::train {
 namespace {
 
-// How a weight of two and more dims lies in memory, as a matrix of its first dim. Between: some of the other dims outside, as the
-// taps of a transposed convolution.
+// The memory order of a weight of two or more dims, as a matrix of its first dim. Between: some of the other dims are outside,
+// like the taps of a transposed convolution.
 enum class MatrixOrder { FirstDimOutside, FirstDimInside, FirstDimBetween, Unknown };
 
 MatrixOrder matrix_order(const at::Tensor& value) {
@@ -28,13 +28,13 @@ MatrixOrder matrix_order(const at::Tensor& value) {
   return value.stride(0) == 1 ? MatrixOrder::FirstDimInside : MatrixOrder::FirstDimBetween;
 }
 
-// Averages of the columns: the shape of one row, in the order in which memory has its elements.
+// Averages of the columns: the shape of one row, with elements in the order of memory.
 at::Tensor column_state(const at::Tensor& value) {
   std::vector<int64_t> strides = value.strides().slice(1).vec();
   const MatrixOrder order = matrix_order(value);
   if (order == MatrixOrder::Unknown) return at::zeros(value.sizes().slice(1), value.options().requires_grad(false));
   for (int64_t& stride : strides) {
-    if (stride > value.stride(0)) stride /= value.size(0);  // of a dim that the first one lies in
+    if (stride > value.stride(0)) stride /= value.size(0);  // a dim outside of the first one
   }
   return at::empty_strided(value.sizes().slice(1), strides, value.options().requires_grad(false)).zero_();
 }
@@ -61,7 +61,7 @@ class Adafactor : public NormedOptimizer {
  protected:
   void count(const StepInputs& inputs) override { steps_.add_(1 - inputs.found_inf); }
 
-  // Averages of rows and columns of which ranks have parts: all add up their squares, in double precision.
+  // Averages of rows and columns of weights in parts: all ranks add up their squares, in double precision.
   void prepare(const StepLists& lists, const StepInputs& inputs) override {
     std::vector<size_t> rows;
     std::vector<at::Tensor> sums;
@@ -156,13 +156,13 @@ class Adafactor : public NormedOptimizer {
 
   bool is_part(size_t row) const { return parameters()[row].is_part; }
 
-  // In the type of the average, from a mean of any.
+  // Moves the average, in its own type, towards a mean of any type.
   void move(const StepInputs& inputs, const at::Tensor& average, const at::Tensor& mean) const {
     const at::Tensor share = at::pow(steps_.to(at::kDouble).clamp_min(1), config_.adafactor_decay);
     assign_unless_skipped(inputs, average, average + (mean - average) * share);
   }
 
-  // A part's elements as boxes of the whole, in which dim 0 is that of rows.
+  // A view of a box of a part; dim 0 is the dim of rows.
   static at::Tensor view_of(const at::Tensor& part, const PartBox& box) {
     return part.as_strided(box.extent, box.strides, part.storage_offset() + box.offset);
   }
@@ -174,7 +174,7 @@ class Adafactor : public NormedOptimizer {
     return of_rest;
   }
 
-  // (rows + columns) float64: what the part adds to the sums of squares.
+  // (rows + columns) float64: the part's sums of squares.
   at::Tensor sums_of_part(size_t row, const at::Tensor& gradient) const {
     const int64_t first = average_[row].numel(), rest = columns_[row].numel();
     at::Tensor sums = at::zeros({first + rest}, gradient.options().dtype(at::kDouble).requires_grad(false));
@@ -203,7 +203,7 @@ class Adafactor : public NormedOptimizer {
   bool is_factored(size_t row) const { return columns_[row].defined(); }
   MatrixOrder order(size_t row) const { return is_part(row) ? MatrixOrder::Unknown : matrix_order(parameters()[row].value); }
 
-  // What with_gradients() laid out in the order of memory, with the parameter's dims again.
+  // The tensor that with_gradients() laid out in the order of memory, with the parameter's dims again.
   at::Tensor in_logical_order(size_t row, const at::Tensor& in_memory) const {
     const at::Tensor& value = parameters()[row].value;
     if (in_memory.sizes() == value.sizes()) return in_memory;
@@ -242,7 +242,7 @@ class Adafactor : public NormedOptimizer {
             .mean_of_columns = inside};
   }
 
-  // In the order of the row's value.
+  // The direction, laid out like the row's value.
   at::Tensor reference_direction(const Row& row) const {
     const double floor = config_.eps * config_.eps;
     if (!is_factored(row.row)) return row.gradient * in_memory_order(average_[row.row]).clamp_min(floor).rsqrt();
@@ -274,7 +274,7 @@ class Adafactor : public NormedOptimizer {
 
   config::OptimizerConfig config_;
   std::vector<at::Tensor> average_;  // by row: of all squares, or (first dim) of rows
-  std::vector<at::Tensor> columns_;  // by row: of columns; undefined where it is not factored
+  std::vector<at::Tensor> columns_;  // by row: of columns; undefined if it is not factored
   ops::FactoredScratch scratch_;
   at::Tensor steps_;  // () float32, applied steps
 };

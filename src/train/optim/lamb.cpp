@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// LAMB: Adam's update, as long as the parameter's norm says, within bounds where some are set.
+// LAMB: Adam's update, scaled to the parameter's norm, within bounds if they are set.
 #include <ATen/TensorOperators.h>
 #include <ATen/ops/ones_like.h>
 #include <ATen/ops/pow.h>
@@ -72,7 +72,7 @@ class Lamb : public NormedOptimizer {
   }
 
  private:
-  // Before the first step that is not skipped the averages are zero, and so is it.
+  // Before the first applied step the averages are zero, and so is the direction.
   at::Tensor reference_direction(const Row& row) const {
     const at::Tensor average = in_memory_order(average_[row.row]), square = in_memory_order(square_average_[row.row]);
     const at::Tensor steps = steps_.to(at::kDouble).clamp_min(1);

@@ -43,7 +43,7 @@ ops::AdamRule adam_rule(const AdamNumbers& numbers, const config::OptimizerConfi
 
 namespace {
 
-// The dims from the outermost to the innermost in memory, so that a state made for one order does not fit a parameter of another.
+// Sizes of the dims in memory, the outermost first, so that a state made for one order does not fit a parameter of another.
 std::vector<int64_t> shape_in_memory(const at::Tensor& value) {
   std::vector<int64_t> dims(static_cast<size_t>(value.dim())), shape;
   std::iota(dims.begin(), dims.end(), int64_t{0});
@@ -52,7 +52,7 @@ std::vector<int64_t> shape_in_memory(const at::Tensor& value) {
   return shape;
 }
 
-// Rounds up with the probability of what rounding down would lose; `dice` (n) int64, of which 16 bits count.
+// Rounds up with a probability equal to the lost fraction; `dice` (n) int64, of which 16 bits count.
 at::Tensor rounded_bf16(const at::Tensor& values, const at::Tensor& dice) {
   const at::Tensor bits = values.to(at::kFloat).contiguous().view(at::kInt).to(at::kLong);
   const at::Tensor sum = bits + dice.bitwise_and(0xffff) * at::isfinite(values);
@@ -80,7 +80,7 @@ CodedState coded_state(const at::Tensor& value) {
   return {at::zeros(shape_in_memory(value), options.dtype(at::kByte)), at::zeros({blocks}, options.dtype(at::kFloat))};
 }
 
-// (blocks, 256), zeros behind the last.
+// (blocks, 256), with zeros behind the last element.
 at::Tensor in_blocks(const at::Tensor& flat) {
   const int64_t over = flat.numel() % ops::kCodedBlock;
   const at::Tensor padded = over == 0 ? flat : at::constant_pad_nd(flat, {0, ops::kCodedBlock - over}, 0);
@@ -100,7 +100,7 @@ CodedState encoded(const at::Tensor& values, const Codebook& book, const CodedSt
   return {codes.flatten().narrow(0, 0, values.numel()).to(at::kByte).view(like.codes.sizes()), scale};
 }
 
-// What the two ways of keeping averages share: who is lean, the count of steps, and the arithmetic on averages as they are.
+// The common part of both formats: the choice of lean parameters, the count of steps, and the arithmetic on averages.
 class LeanAdam : public Optimizer {
  public:
   using Wide = OptimizerPtr (*)(const config::RunConfig&, std::vector<OptimizerParameter>);
@@ -156,7 +156,7 @@ class LeanAdam : public Optimizer {
     at::Tensor average, square;
   };
 
-  // Moves `value` by averages in its own precision, and returns these as they are after the step.
+  // Moves `value` by averages in its own precision, and returns the averages after the step.
   Averages move(const StepInputs& inputs, const at::Tensor& value, const at::Tensor& raw, const Averages& before) const {
     at::Tensor g = safe_gradient(inputs, raw);
     if (!decoupled_ && config_.weight_decay != 0) g = g + config_.weight_decay * value;
@@ -185,8 +185,8 @@ class LeanAdam : public Optimizer {
 
   config::OptimizerConfig config_;
   bool decoupled_;
-  std::vector<OptimizerParameter> parameters_;  // with lean averages
-  OptimizerPtr wide_;                           // of the others
+  std::vector<OptimizerParameter> parameters_;  // those with lean averages
+  OptimizerPtr wide_;                           // for the others
   at::Tensor steps_;                            // () float32, applied steps
 };
 

@@ -9,13 +9,13 @@
 
 namespace welkin::train {
 
-// Weights of at least so many elements have lean averages; smaller ones, biases, norms and position embeddings keep float32, as
-// Dettmers et al., arXiv:2110.02861, have it.
+// Weights of at least so many elements have lean averages. Smaller ones, biases, norms and position embeddings keep float32, as
+// in Dettmers et al., arXiv:2110.02861.
 inline constexpr int64_t kLeastLeanElements = 4096;
 
-// `wide` is adam or adamw: of the parameters that keep float32, and which decay it is. bf16: bfloat16 averages, rounded at random
-// by a stream of the run's seed and the parameter's name, of which a part takes what the whole would. 8bit: blocks of 256
-// (ops/arithmetic/state_codes.h), in the order of memory, counted within what tensor parallelism leaves to a rank.
+// `wide` is adam or adamw: it updates the parameters that keep float32, and decides how weights decay. bf16: bfloat16 averages
+// with stochastic rounding, by a stream of the run's seed and the parameter's name; a part takes the same numbers as in the
+// whole. 8bit: blocks of 256 (ops/arithmetic/state_codes.h) in the order of memory, within a rank's tensor-parallel part.
 OptimizerPtr lean_adam(const config::RunConfig& config, std::vector<OptimizerParameter> parameters,
                        OptimizerPtr (*wide)(const config::RunConfig&, std::vector<OptimizerParameter>));
 

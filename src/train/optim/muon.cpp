@@ -72,7 +72,7 @@ class Muon : public Optimizer {
     return parameter.decays && parameter.shape().size() >= 2 && std::ranges::none_of(config_.muon_except, matches);
   }
 
-  // Moves the average; what is to be made orthogonal.
+  // Moves the average and returns the matrix to orthogonalise.
   at::Tensor mixed(const StepInputs& inputs, size_t row) const {
     const at::Tensor& average = average_[row];
     const at::Tensor gradient = safe_gradient(inputs, matrices_[row].value.grad());
@@ -80,7 +80,7 @@ class Muon : public Optimizer {
     return config_.muon_nesterov ? gradient + config_.momentum * (average - gradient) : average;
   }
 
-  // Of a whole.
+  // The direction for a whole matrix.
   at::Tensor direction(size_t row, const at::Tensor& whole) const {
     const std::vector<int64_t> shape = matrices_[row].shape();
     return orthogonalised(whole.reshape({shape[0], -1}), config_.muon_steps).reshape(shape);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The frame of optimizers whose update needs two sums of squares of every parameter: sums, one exchange of all of them where
-// ranks hold parts, update. What a sum is of is the derived class's.
+// The frame of optimizers whose update needs two sums of squares of every parameter: sums, one exchange of all of them if ranks
+// hold parts, update. The derived class defines the sums.
 #pragma once
 
 #include <array>
@@ -30,15 +30,15 @@ class NormedOptimizer : public Optimizer {
   using Sums = std::vector<std::array<double, 2>>;  // for each entry of the lists
   using SumTensors = std::pair<at::Tensor, at::Tensor>;
 
-  // Every way first counts the step. On a CPU in float32, with states `first` and `second` by row; a step that is skipped does
-  // not come here.
+  // Both paths first count the step. The fused path is for float32 on a CPU, with states `first` and `second` by row; it leaves
+  // skipped steps out.
   virtual void count(const StepInputs& /*inputs*/) {}
-  // Then, in a step that may still be skipped on a device, what ranks with parts have to know of each other before sums.
+  // Then, in a step that may still be skipped on a device, ranks with parts exchange the values that the sums need.
   virtual void prepare(const StepLists& /*lists*/, const StepInputs& /*inputs*/) {}
   virtual Sums fused_sums(const StepLists& lists, const StepInputs& inputs, bool decays) = 0;
   virtual void fused_update(const StepLists& lists, const StepInputs& inputs, bool decays, const Sums& sums) = 0;
-  // By aten's operators, without waiting for the device: () sums, then the update, neither of which changes anything where the
-  // step is skipped. The gradient is scaled already.
+  // By aten's operators, without waiting for the device: () sums, then the update. Neither changes anything if the step is
+  // skipped. The gradient is scaled already.
   virtual SumTensors reference_sums(const Row& row, const StepInputs& inputs) = 0;
   virtual void reference_update(const Row& row, const StepInputs& inputs, const SumTensors& sums) = 0;
 

@@ -19,8 +19,8 @@ namespace welkin::train {
 
 namespace {
 
-// Element for element in the same order; the stride of a dim of one element is nobody's. cuDNN gives the gradient of a 1 x 1
-// kernel that lies channels-last other ones than the kernel has, and autograd takes it as it is.
+// True if elements lie in the same order; strides of dims of size one do not matter. cuDNN gives the gradient of a
+// channels-last 1 x 1 kernel other such strides than the kernel has, and autograd takes it as it is.
 bool share_memory_order(const at::Tensor& a, const at::Tensor& b) {
   for (int64_t dim = 0; dim < a.dim(); ++dim) {
     if (a.size(dim) != 1 && a.stride(dim) != b.stride(dim)) return false;
@@ -67,7 +67,7 @@ at::Tensor in_memory_order(const at::Tensor& tensor) {
 
 namespace {
 
-// Nothing where one of the tensors is not of those that `takes` wants.
+// Nothing if `takes` refuses one of the tensors.
 template <typename Takes>
 std::optional<std::vector<ops::UpdateSpan>> runs_where(const Takes& takes, const StepLists& lists,
                                                        const std::vector<at::Tensor>& first,

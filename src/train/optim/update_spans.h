@@ -11,19 +11,19 @@
 
 namespace welkin::train {
 
-// What ops/update/fused_update.h multiplies gradients by; the scalar lies in the host's memory.
+// The factor by which ops/update/fused_update.h multiplies gradients; the scalar lies in the host's memory.
 float gradient_scale(const StepInputs& inputs);
 
-// Nothing unless values and gradients are float32 on a CPU and dense; `first` and `second` are states by row
-// of the parameters, `second` may be empty.
+// Nothing unless values and gradients are float32 on a CPU and dense; `first` and `second` are states by row of the parameters,
+// `second` may be empty.
 std::optional<std::vector<ops::UpdateSpan>> update_spans(const StepLists& lists, const std::vector<at::Tensor>& first,
                                                          const std::vector<at::Tensor>& second);
 
-// The same for the kernels of a GPU, where they are loaded and take all of the tensors.
+// The same for the kernels of a GPU, if they are loaded and take all of the tensors.
 std::optional<std::vector<ops::UpdateSpan>> device_update_spans(const StepLists& lists, const std::vector<at::Tensor>& first,
                                                                 const std::vector<at::Tensor>& second);
 
-// What these kernels read; `steps` as Adam counts them, undefined for SGD.
+// The scalars that these kernels read; `steps` is Adam's count, undefined for SGD.
 ops::UpdateScalars update_scalars(const StepInputs& inputs, const at::Tensor& steps);
 
 }  // namespace welkin::train

@@ -21,19 +21,19 @@ class WeightAverage {
 
   // After an update, in one pass; a step that was skipped (`found_inf` () float32 is 1) changes nothing and is not counted.
   virtual void update(const at::Tensor& found_inf) = 0;
-  // Begins anew from the weights: they were loaded.
+  // Begins anew from the weights, after they were loaded.
   virtual void restart() = 0;
-  // The weights become the average and the average the weights, in place; a second call undoes it.
+  // Exchanges the weights and the average in place; a second call undoes it.
   virtual void swap() = 0;
 
   // The averages under the parameters' names, and the number of updates.
   virtual std::vector<NamedState> states() = 0;
 };
 
-// Beside the weights. It never waits for the device.
+// An average that lies beside the weights. It never waits for the device.
 class HeldAverage : public WeightAverage {
  public:
-  // Begins as the weights are.
+  // Begins as a copy of the weights.
   HeldAverage(const config::OptimizerConfig& config, std::vector<OptimizerParameter> parameters);
 
   void update(const at::Tensor& found_inf) override;
@@ -50,7 +50,7 @@ class HeldAverage : public WeightAverage {
   at::Tensor updates_;  // () float32; exact up to 2^24
 };
 
-// The weights are the average from here to end(). Null: nothing happens. `on_change` hears that the weights have changed.
+// From here to end() the weights have the average's values. Null: nothing happens. `on_change` hears that they changed.
 class AveragedWeights {
  public:
   AveragedWeights(WeightAverage* average, std::function<void()> on_change) : average_(average), on_change_(std::move(on_change)) {
@@ -61,7 +61,7 @@ class AveragedWeights {
     try {
       average_->swap();
     } catch (const std::exception&) {
-      return;  // an error is on its way: nobody uses the weights
+      return;  // an error is on its way: the weights are not used any more
     }
   }
   AveragedWeights(const AveragedWeights&) = delete;

@@ -35,7 +35,7 @@ Sites without_inner(const Sites& sites) {
   return outer;
 }
 
-// The U-Net's levels lie in each other.
+// The U-Net's levels are nested.
 std::vector<std::string> patterns_of(CheckpointedPart part) {
   if (part == CheckpointedPart::Blocks) return {"blocks.*", "levels.*"};
   return {part == CheckpointedPart::Mlp ? "blocks.*.mlp" : "blocks.*.attn"};

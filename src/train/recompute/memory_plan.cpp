@@ -10,7 +10,7 @@ namespace {
 
 constexpr int64_t kGrains = 65536;
 
-// What the parts so far keep, and how it came about.
+// The bytes that the parts so far keep, and the choices that led there.
 struct KnapsackState {
   int64_t grains = 0;
   double seconds = 0;
@@ -33,7 +33,7 @@ int64_t peak_of(const MemoryPart& part, const PartOption& option, int64_t kept_b
                    part.peak_after_forward + kept});
 }
 
-// Those that are not beaten by one that keeps no more and takes no more time.
+// The states that no other state beats by keeping no more and taking no more time.
 Front unbeaten(Front states) {
   std::ranges::sort(states, [](const KnapsackState& a, const KnapsackState& b) {
     return std::tie(a.grains, a.seconds, a.option, a.before) < std::tie(b.grains, b.seconds, b.option, b.before);

@@ -12,7 +12,7 @@ namespace {
 
 using Options = std::vector<std::vector<size_t>>;
 
-// A site with many others in it has many ways to combine theirs; beyond so many it runs again whole or not at all.
+// A site that contains many others has many combinations of options; beyond this number it runs again whole or not at all.
 constexpr size_t kMostOptions = 32;
 
 bool holds_work(const model::Site& site, const std::vector<model::Site*>& all, const parallel::ParamTable& table) {
@@ -20,7 +20,7 @@ bool holds_work(const model::Site& site, const std::vector<model::Site*>& all, c
   return holds_sites && std::ranges::any_of(table.rows(), [&](const auto& row) { return site.holds(row.name); });
 }
 
-// Whether no third one of `sites` lies between the two.
+// True if no third one of `sites` lies between the two.
 bool is_next_inside(const std::vector<model::Site*>& sites, size_t outer, size_t inner) {
   if (!sites[outer]->holds(sites[inner]->name())) return false;
   return std::ranges::none_of(
@@ -38,7 +38,7 @@ Options combined(const Options& ours, const Options& theirs) {
   return all;
 }
 
-// None, the site itself, and what its inner sites have together.
+// No site, the site itself, and the combinations of its inner sites.
 Options options_of(const std::vector<model::Site*>& sites, size_t site) {
   Options inner{{}};
   for (size_t i = 0; i < sites.size(); ++i) {

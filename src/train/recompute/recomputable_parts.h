@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What of a model may run again, for `activation_checkpointing: budget:GIB`: sites that hold other sites and weights. Those that
-// no other holds are the model's parts; each has several ways to run again, whole or by what lies in it.
+// The parts of a model that may run again, for `activation_checkpointing: budget:GIB`: sites that contain other sites and
+// weights. The outermost ones are the model's parts. Each has several ways to run again, whole or by its inner sites.
 #pragma once
 
 #include <cstddef>
@@ -14,7 +14,7 @@ namespace welkin::train {
 
 struct RecomputablePart {
   std::string kind;                          // the same for equal parts: name without numbers, shapes of weights
-  std::vector<size_t> sites;                 // its own first, then those in it; numbers in RecomputableParts::sites
+  std::vector<size_t> sites;                 // its own first, then the inner ones; numbers in RecomputableParts::sites
   std::vector<std::vector<size_t>> options;  // places in `sites` that run again: [0] none, [1] the whole part
 };
 

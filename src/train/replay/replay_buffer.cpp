@@ -21,7 +21,7 @@ namespace {
 
 constexpr int64_t kNoSample = -1;
 
-// What is shown of a prediction that holds a value that is no number: the target, sample by sample.
+// Replaces a prediction that holds a non-finite value by the target, sample by sample.
 at::Tensor sound(const SampleShard& shard, const at::Tensor& prediction, const at::Tensor& target) {
   std::vector<int64_t> sizes(static_cast<size_t>(prediction.dim()), 1);
   sizes.front() = prediction.size(0);
@@ -80,7 +80,7 @@ void ReplayBuffer::store(const Place& place, const at::Tensor& state) {
   holder(place.slot, place.lane) = place.following;
 }
 
-// Undefined where the input is that of the data.
+// Undefined if the sample takes the input of the data.
 at::Tensor ReplayBuffer::state_of(const data::Batch& batch, int64_t sample) const {
   const data::ReplayChoice wanted = choice(batch, sample);
   const int64_t lane = lane_of(batch, sample);

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// The states of a replay buffer (data/sample/replay_plan.h says which are used when): the model's predictions as the inputs of
-// later steps. They lie in the host's memory, page-locked beside a GPU. Copies go in the order of the device's work, so the host
-// waits for nothing. Of a pipeline every rank has them whose stages look at the model's input, and the last one, which makes them
-// and sends them to the others at the end of a step.
+// The states of a replay buffer (data/sample/replay_plan.h decides which are used when): the model's predictions as the inputs
+// of later steps. They lie in the host's memory, page-locked if there is a GPU. Copies are ordered with the device's work, so
+// the host waits for nothing. In a pipeline the ranks whose stages read the model's input have them, and the last rank, which
+// makes them and sends them to the others at the end of a step.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -20,12 +20,12 @@
 
 namespace welkin::train {
 
-// The places of the batch that a rank has.
+// The lanes (places of the batch) of a rank.
 struct ReplayLanes {
   int64_t first = 0, count = 1;
 };
 
-// The ranks of a pipeline, and which of them, in their order, have stages that look at the model's input. Of one rank: none.
+// The ranks of a pipeline, and those of them, in order, whose stages read the model's input. Empty for one rank.
 struct ReplayStages {
   parallel::Group ranks{};
   std::vector<int64_t> readers{};
@@ -33,8 +33,8 @@ struct ReplayStages {
 
 class ReplayBuffer {
  public:
-  // `dataset` outlives it. `shard`: what of each sample this rank reads, and has of each state. ConfigError of StateFeed, where a
-  // prediction does not make the next input whole.
+  // `dataset` outlives it. `shard` is the part of each sample and state that this rank has. ConfigError of StateFeed, if a
+  // prediction does not determine the whole next input.
   ReplayBuffer(const data::Dataset& dataset, data::ReplayPlan plan, const config::RunConfig& config, ReplayLanes lanes,
                SampleShard shard, c10::Device device, ReplayStages stages = {});
 
@@ -44,29 +44,29 @@ class ReplayBuffer {
   int64_t bytes() const { return static_cast<int64_t>(states_.nbytes()); }
   bool holds_states() const { return makes_states() || reads_states(); }  // else states() and samples() have no slots
 
-  // Puts states in the place of the inputs that the plan wants so, in the batch's memory. A state that is not there (of a run
-  // that was resumed without it, of a sample that was skipped) leaves the input of the data.
+  // Replaces inputs by states as the plan says, in the batch's memory. If a state is missing (the run was resumed without it,
+  // the sample was skipped), the input of the data stays.
   void feed(const data::Batch& batch);
-  // Keeps what the model has made of a batch, `prediction` (B, C', ...), as the input of the samples that follow. Where it is not
-  // finite the rollout goes on from the truth. Every rank that shares the samples calls it; of a pipeline those of the last
+  // Keeps the model's prediction of a batch, (B, C', ...), as the input of the samples that follow. If it is not finite,
+  // the rollout goes on from the truth. Every rank that shares the samples calls it; in a pipeline the ranks of the last
   // stage.
   void keep(const data::Batch& batch, const at::Tensor& prediction);
-  // Ends a step: of a pipeline every rank calls it, and what the last one has kept is where it is needed. CommError when a rank
-  // does not take part.
+  // Ends a step. In a pipeline every rank calls it, and the last rank's new states are sent to the ranks that need them.
+  // CommError when a rank does not take part.
   void end_step();
 
   const SampleShard& shard() const { return shard_; }
-  // Of an input of the data set: (C, ...), whole.
+  // The shape (C, ...) of a whole input of the data set.
   const std::vector<int64_t>& whole_shape() const { return dataset_.spec().input.shape; }
-  // (slots, lanes, C, points that are read) float32 and (slots, lanes) int64, the sample each is the input of or -1, in the
-  // host's memory. `sync`: waits for the copies that are under way.
+  // (slots, lanes, C, points that are read) float32, and (slots, lanes) int64: the sample whose input each state is, or -1.
+  // Both in the host's memory. `sync` waits for copies that are under way.
   const at::Tensor& states() const { return states_; }
   const at::Tensor& samples() const { return samples_; }
   void sync() const;
   void clear() const;
 
  private:
-  // Where a sample's state comes from and goes, and the sample that it then is the input of.
+  // The slot and lane of a sample's state, and the sample whose input it becomes.
   struct Place {
     int64_t slot = 0, lane = 0, following = -1;  // lane: of this rank
   };
@@ -91,8 +91,8 @@ class ReplayBuffer {
   c10::Device device_;
   ReplayStages stages_;
   at::Tensor states_, samples_;
-  at::Tensor made_;             // of a pipeline's last rank: (lanes, C, ...) on the device, the states of this step
-  std::vector<Place> awaited_;  // of a pipeline's other readers: where those go
+  at::Tensor made_;             // on a pipeline's last rank: (lanes, C, ...) on the device, the states of this step
+  std::vector<Place> awaited_;  // on a pipeline's other readers: the places of those states
 };
 
 }  // namespace welkin::train

@@ -14,7 +14,7 @@ namespace {
 
 constexpr const char* kReplayGroup = "replay";
 
-// Whose rows are (lanes, ...) of this rank's places of the batch, whole samples.
+// A tensor of a slot with rows (lanes, ...): this rank's lanes, whole samples.
 struct SlotTensor {
   std::string name;
   at::Tensor own;  // as the buffer has it
@@ -23,20 +23,20 @@ struct SlotTensor {
 
 std::string name_of(int64_t slot, bool is_state) { return cat(is_state ? "state." : "sample.", slot); }
 
-// Of a rank that holds states.
+// For a rank that holds states.
 std::vector<SlotTensor> tensors_of_slot(const ReplayBuffer& replay, int64_t slot) {
   return {{.name = name_of(slot, false), .own = replay.samples().select(0, slot)},
           {.name = name_of(slot, true), .own = replay.states().select(0, slot), .is_state = true}};
 }
 
-// (lanes) or (lanes, C, ...).
+// (lanes), or (lanes, C, ...) for a state.
 std::vector<int64_t> whole_rows(const ReplayBuffer& replay, bool is_state) {
   std::vector<int64_t> shape{replay.lanes().count};
   if (is_state) shape.insert(shape.end(), replay.whole_shape().begin(), replay.whole_shape().end());
   return shape;
 }
 
-// Of what all ranks have of a slot.
+// The place of this rank's lanes among the lanes of all ranks.
 PiecePlace place_of_lanes(const ReplayBuffer& replay, std::vector<int64_t> rows) {
   PiecePlace place{.whole_shape = std::move(rows), .layout = {}};
   place.begin = replay.lanes().first * (c10::multiply_integers(place.whole_shape) / std::max<int64_t>(1, replay.lanes().count));
@@ -45,13 +45,13 @@ PiecePlace place_of_lanes(const ReplayBuffer& replay, std::vector<int64_t> rows)
   return place;
 }
 
-// Ranks that share samples put the states together here, since all of them must call it; else the buffer's own memory.
+// Ranks that share samples join the states here, since all of them must call it; else this is the buffer's own memory.
 at::Tensor whole_states(const ReplayBuffer& replay, const SlotTensor& tensor) {
   if (!tensor.is_state || replay.shard().is_whole()) return tensor.own;
   return replay.shard().whole_fields(tensor.own.to(replay.device())).cpu();
 }
 
-// Through the device, between whose memory the ranks' groups exchange.
+// Goes through the device, since the ranks' groups exchange device memory.
 at::Tensor joined_lanes(const ReplayBuffer& replay, const at::Tensor& rows, const parallel::Group& replicas) {
   if (replicas.size() == 1) return rows;
   const parallel::Lengths lengths(static_cast<size_t>(replicas.size()), rows.size(0));  // a batch is split evenly
@@ -72,7 +72,7 @@ bool has_same_size(const Checkpoint& checkpoint, const ReplayBuffer& replay) {
   return true;
 }
 
-// Of whole states (lanes, C, ...) what this rank reads.
+// The part of whole states (lanes, C, ...) that this rank reads.
 at::Tensor own_part(const ReplayBuffer& replay, at::Tensor states) {
   const auto region = replay.shard().region();
   if (!region) return states;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A replay buffer in a checkpoint: for each slot the states of all places of the batch, so that any number of ranks goes on with
-// them.
+// A replay buffer in a checkpoint: for each slot the states of all lanes of the batch, so that any number of ranks can go on
+// with them.
 #pragma once
 
 #include <string>
@@ -11,10 +11,10 @@
 
 namespace welkin::train {
 
-// Of this rank, whose `replicas` share out the batch and put the tensors together. Of ranks with the same states one writes them.
+// The states of this rank; `replicas` share out the batch and join the tensors. Of ranks with equal states one writes them.
 CheckpointGroup replay_group(const ReplayBuffer& replay, const parallel::MeshGroups& mesh, const parallel::Group& replicas);
 
-// Nothing is read where the checkpoint has none, or one of another batch or number of slots. The line for the log says which.
+// Reads nothing if the checkpoint has no buffer, or one of another batch size or number of slots. Returns the line for the log.
 std::string load_replay(const Checkpoint& checkpoint, const ReplayBuffer& replay);
 
 }  // namespace welkin::train

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Number e of a sample is made of words 2 (e / 2) and the one after it, as normal_pair() of core/philox.h does.
+// Number e of a sample is computed from words 2 (e / 2) and the one after it, like normal_pair() of core/philox.h.
 #include "train/rollout/input_noise.h"
 
 #include <ATen/TensorOperators.h>
@@ -15,7 +15,7 @@
 namespace welkin::train {
 namespace {
 
-// The middles of 2^32 intervals, as open_unit() has them.
+// The middles of 2^32 intervals, like open_unit().
 at::Tensor open_units(const at::Tensor& words) { return words.to(at::kDouble).add(0.5).mul(0x1.0p-32); }
 
 }  // namespace

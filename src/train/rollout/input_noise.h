@@ -10,8 +10,8 @@
 
 namespace welkin::train {
 
-// Which numbers a sample gets: a function of the run's seed, the optimizer step and the sample's place in the epoch, not of the
-// ranks that share the work.
+// The key of a sample's noise: the run's seed, the optimizer step and the sample's place in the epoch, independent of the ranks
+// that share the work.
 struct NoiseKey {
   uint64_t seed = 0;
   at::Tensor step;    // () int64 on the device

@@ -35,7 +35,7 @@ StateFeed::StateFeed(const data::SampleSpec& spec, const config::RunConfig& conf
   make_order(spec, device);
 }
 
-// Every input channel of the newest step is predicted, or known of any time.
+// Checks that every input channel of the newest step is predicted, or known at any time.
 void StateFeed::check_next(const data::SampleSpec& spec, const config::RunConfig& config) const {
   std::vector<std::string> unknown;
   for (int64_t c = newest_; c < input_channels_; ++c) {
@@ -72,7 +72,7 @@ void StateFeed::make_order(const data::SampleSpec& spec, c10::Device device) {
   if (!spec.input_spread.empty()) spread_ = of_targets(spec.input_spread, 1, spec, device);
 }
 
-// (C', 1, ...) float32: of each target channel the number of the input channel that it becomes.
+// (C', 1, ...) float32: for each target channel the value in `of_inputs` of the input channel that it becomes.
 at::Tensor StateFeed::of_targets(const std::vector<double>& of_inputs, double otherwise, const data::SampleSpec& spec,
                                  c10::Device device) const {
   std::vector<double> values;

@@ -14,7 +14,7 @@
 namespace welkin::train {
 namespace {
 
-// Of the masks of dropout: a step of the model draws its own.
+// The seed of dropout's masks: each step of the model draws its own.
 uint64_t seed_of_lead(uint64_t seed, int64_t lead) {
   constexpr uint64_t kTag = 0x6c656164;  // "lead"
   if (lead == 1) return seed;
@@ -83,7 +83,7 @@ at::Tensor TrainingRollout::outputs(const at::Tensor& input, const at::Tensor& t
   return sum;
 }
 
-// Lead by lead. Predictions without a gradient are where the only loss is that of the last one.
+// Walks from lead to lead. If only the last lead has a loss, the predictions before it have no gradient.
 void TrainingRollout::walk(at::Tensor input, const at::Tensor& all_input, const at::Tensor& target,
                            const model::ForwardContext& context, const StepOfModel& step, const Visit& visit) const {
   const int64_t steps = steps_of(target);
@@ -92,7 +92,7 @@ void TrainingRollout::walk(at::Tensor input, const at::Tensor& all_input, const 
     const at::Tensor prediction = step.forward(input, context_of(context, lead));
     visit(lead, prediction, target_of(target, lead));
     if (lead == steps) return;
-    at::autocast::clear_cache();  // of casts of weights, whose gradients of all steps would be summed in the low type
+    at::autocast::clear_cache();  // cached casts of weights would sum the gradients of all steps in the low type
     input = next(input, prediction, all_input, target, lead);
   }
 }
@@ -114,7 +114,7 @@ model::ForwardContext TrainingRollout::context_of(const model::ForwardContext& f
   return own;
 }
 
-// A member has masks and noise of its own; the first one those of a run without others.
+// Each member has its own masks and noise; the first member has those of a run without members.
 model::ForwardContext TrainingRollout::context_of_member(const model::ForwardContext& first, int64_t member) {
   constexpr uint64_t kTag = 0x6d656d62;  // "memb"
   model::ForwardContext own = first;
@@ -124,7 +124,7 @@ model::ForwardContext TrainingRollout::context_of_member(const model::ForwardCon
   return own;
 }
 
-// Fair: over pairs of different members. A point of the target without a value has none in a member either.
+// Fair: over pairs of different members. A point without a value in the target has none in the members either.
 at::Tensor TrainingRollout::score(const std::vector<at::Tensor>& members, const at::Tensor& target,
                                   const LossesOfPrediction& losses) {
   if (members.size() == 1) return losses(members.front(), target);
@@ -141,7 +141,7 @@ at::Tensor TrainingRollout::score(const std::vector<at::Tensor>& members, const 
   return error / count - spread / (count * (count - 1));
 }
 
-// Noise of the whole sample, of which this rank takes its part: every layout has the same numbers.
+// Draws noise for the whole sample and takes this rank's part: every layout has the same numbers.
 at::Tensor TrainingRollout::start(const at::Tensor& input, const at::Tensor& target, const model::ForwardContext& context) const {
   at::Tensor first = first_input(input);
   if (noise_ == 0 || !at::GradMode::is_enabled()) return first.contiguous(input.suggest_memory_format());

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// Training over several steps of the model: each is fed with the prediction before it, and the loss is the mean over their leads.
-// It works on samples of data/sample/sequences.h, whose channels say how many steps they have, and knows no layout: forward
-// passes and losses are those of whoever calls it.
+// Training over several steps of the model: each step gets the prediction before it as input, and the loss is the mean over
+// their leads. It works on samples of data/sample/sequences.h, whose channels say how many steps they have, and knows no
+// layout: the caller passes the forward pass and the losses.
 //
-// Of several members (loss.ensemble_members) each walks by itself, with masks of dropout and noise of its own; the losses of a
-// lead are those of members against the target, less half of those of members against each other: of absolute errors this is the
+// With several members (loss.ensemble_members) each walks by itself, with its own masks of dropout and noise. The loss of a
+// lead is the members' loss against the target, less half of their loss against each other. For absolute errors this is the
 // continuous ranked probability score in its fair form (C. A. T. Ferro, Quart. J. Roy. Meteor. Soc. 140 (2014) 1917).
 #pragma once
 
@@ -23,7 +23,7 @@ namespace welkin::train {
 using PredictionHook = std::function<void(const at::Tensor& prediction)>;
 using LossesOfPrediction = std::function<at::Tensor(const at::Tensor& prediction, const at::Tensor& target)>;
 
-// What a step of the model is: its prediction (B, C', ...), and the losses (B) of one.
+// A step of the model: its prediction (B, C', ...), and the losses (B) of a prediction.
 struct StepOfModel {
   std::function<at::Tensor(const at::Tensor& input, const model::ForwardContext& context)> forward;
   LossesOfPrediction losses{};
@@ -31,12 +31,12 @@ struct StepOfModel {
 
 class TrainingRollout {
  public:
-  // `spec`: of one step of the model; `region`: what of every sample is read, the whole where there is nothing. ConfigError as of
-  // StateFeed, where the configuration asks for more than one step.
+  // `spec` is that of one model step; `region` is the part of every sample that is read (nothing: the whole). ConfigError of
+  // StateFeed, if the configuration asks for more than one step.
   TrainingRollout(const data::SampleSpec& spec, const config::RunConfig& config, std::optional<data::Region> region,
                   c10::Device device);
 
-  // The number of steps of samples with such a target.
+  // The number of steps in samples with such a target.
   int64_t steps_of(const at::Tensor& target) const { return target.size(1) / feed_.target_channels(); }
 
   // input (B, C + (n - 1) known channels, ...) and target (B, n C', ...) of n steps -> (B): means over the steps, or with
@@ -47,14 +47,14 @@ class TrainingRollout {
   at::Tensor outputs(const at::Tensor& input, const at::Tensor& target, const model::ForwardContext& context,
                      const StepOfModel& step) const;
 
-  // Of a sample of several steps what a step alone would have read: its input, and its target.
+  // The input, and the target, that a single step would read of a sample of several steps.
   at::Tensor first_input(const at::Tensor& input) const { return input.narrow(1, 0, feed_.input_channels()); }
   at::Tensor first_target(const at::Tensor& target) const { return target_of(target, 1); }
 
-  // The parts of losses(), for who makes the passes in an order of its own; leads from 1. start(): the first lead's input, with
-  // noise where a gradient is wanted. next(): that of the lead after this one, of which `input` and `prediction` are; of whole
-  // samples `samples` and `target`. score(): the losses (B) of what all members predict for one lead; of one member they are its
-  // own. Whether the last lead alone has a gradient, and losses.
+  // The parts of losses(), for a caller with an order of passes of its own; leads from 1. start(): the first lead's input, with
+  // noise if a gradient is wanted. next(): the input of the lead after the one of `input` and `prediction`; `samples` and
+  // `target` are whole. score(): the losses (B) of all members' predictions for one lead; a single member has its own.
+  // only_last(): true if only the last lead has a gradient and losses.
   at::Tensor start(const at::Tensor& input, const at::Tensor& target, const model::ForwardContext& context) const;
   at::Tensor next(const at::Tensor& input, const at::Tensor& prediction, const at::Tensor& samples, const at::Tensor& target,
                   int64_t lead) const;
