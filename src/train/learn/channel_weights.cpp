@@ -52,7 +52,7 @@ constexpr std::array<std::string_view, 4> kSoil{"swvl", "stl", "volumetric_soil_
 
 bool is_one_of(const std::string& channel, const auto& names) { return std::ranges::find(names, channel) != names.end(); }
 
-// ERA5 calls the wind 100 m above ground u100, and others that at 100 hPa: it is the latter beside other levels of its kind.
+// ERA5 calls the wind at 100 m u100, others the wind at 100 hPa: beside other levels of its kind it is the latter.
 bool is_near_ground(const std::string& channel, const std::vector<std::string>& channels) {
   if (is_one_of(channel, kSurface)) return true;
   if (channel != "u100" && channel != "v100") return false;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What each predicted channel weighs in the loss: by its variable and pressure level, which its name says ("t500", "t2m"), and by
-// the key channel_weights over that.
+// The weight of each predicted channel in the loss: by its variable and pressure level, which its name states ("t500", "t2m"),
+// and by the key channel_weights, which overrides them.
 #pragma once
 
 #include <optional>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What can be built by name, of one kind: the rows of Registries other than models and data sets.
+// A table of one kind of thing that can be built by name: the rows of Registries other than models and data sets.
 #pragma once
 
 #include <map>
@@ -25,7 +25,7 @@ class FactoryRegistry {
     }
   }
 
-  // In the place of the row of that name, if there is one.
+  // Replaces the row of that name, if there is one, else adds it.
   void replace(const std::string& name, Factory factory) { factories_.insert_or_assign(name, std::move(factory)); }
 
   // Throws ConfigError with the known names.

@@ -27,7 +27,7 @@ at::Tensor one_if_not_finite(const at::Tensor& scalar) { return at::logical_not(
 // As torch.nn.utils.clip_grad_norm_: the 1e-6 keeps the quotient finite.
 at::Tensor clipping(const at::Tensor& norm, double clip_norm) { return (clip_norm / (norm + 1e-6)).clamp_max(1.0); }
 
-// All float32 on a CPU: one pass in short sums.
+// If all are float32 on a CPU: one pass in short sums.
 std::vector<ops::FloatSpan> float_runs(const std::vector<at::Tensor>& tensors) {
   std::vector<ops::FloatSpan> runs;
   for (const at::Tensor& x : tensors) {
@@ -59,7 +59,7 @@ GradientStatus check_gradients(const std::vector<at::Tensor>& gradients, const a
   const at::NoGradGuard no_grad;
   GradientStatus verdict;
   const at::Tensor unscaling = scaler.inverse();
-  const at::Tensor norm = scope.norm(gradients);  // one element that is not finite makes it so
+  const at::Tensor norm = scope.norm(gradients);  // one non-finite element makes the norm non-finite
   verdict.overflow = scaler.enabled() ? scope.any(one_if_not_finite(norm)) : at::zeros_like(norm);
   verdict.norm = norm * unscaling;
   const at::Tensor bad_loss = one_if_not_finite(loss);

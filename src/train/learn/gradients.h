@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What happens between the backward pass and the update: the global norm, the verdict on non-finite numbers, and by what the
-// update multiplies gradients, so that unscaling and clipping cost no pass of their own. Everything stays on the device.
+// The work between the backward pass and the update: the global norm, the check for non-finite numbers, and the factor by which
+// the update multiplies gradients, so that unscaling and clipping need no pass of their own. Everything stays on the device.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -23,7 +23,7 @@ struct GradientStatus {
 // () float32 2-norm of all tensors together.
 at::Tensor global_norm(const std::vector<at::Tensor>& tensors);
 
-// What the ranks of a split model have to add: without it a process knows all its gradients.
+// The reductions that the ranks of a split model need: without one a process knows all its gradients.
 struct GradientScope {
   // () float32 norm of all gradients of the model, from this rank's.
   std::function<at::Tensor(const std::vector<at::Tensor>&)> norm = global_norm;
@@ -31,9 +31,9 @@ struct GradientScope {
   std::function<at::Tensor(const at::Tensor&)> any = [](const at::Tensor& flag) { return flag; };
 };
 
-// Looks at `gradients`, as the backward pass of the scaled loss left them, once and leaves them as they are. Clipping is to a
-// global norm of `clip_norm` (0: never). `loss` is the step's unscaled mean loss, (). A norm beyond float32 counts as not finite,
-// that of gradients which are scaled still too.
+// Reads `gradients` once, as the backward pass of the scaled loss left them, and does not change them. Clipping is to a global
+// norm of `clip_norm` (0: never). `loss` is the step's unscaled mean loss, (). A norm beyond float32 counts as not finite, and
+// so does that of gradients which are still scaled.
 GradientStatus check_gradients(const std::vector<at::Tensor>& gradients, const at::Tensor& loss, const LossScaler& scaler,
                                double clip_norm, const GradientScope& scope = {});
 

@@ -15,7 +15,7 @@ namespace {
 
 constexpr double kMostDeviations = 20;
 
-// Above what is in use, with room: Adam's rates are 1e-5 to 1e-2, those of gradient descent up to 1.
+// Above the rates in use, with room: Adam's are 1e-5 to 1e-2, those of gradient descent up to 1.
 double most_rate(const std::string& optimizer) { return optimizer.starts_with("Adam") ? 0.1 : 10; }
 
 }  // namespace
@@ -56,7 +56,7 @@ std::vector<std::string> doubtful_rates(const config::RunConfig& config, int64_t
 
 std::vector<std::string> doubtful_grid(const config::ModelConfig& config, const std::string& around_globe,
                                        const data::SampleSpec& spec) {
-  constexpr double kGlobe = 360, kPole = 90, kShare = 0.25;  // of a step that a grid may be off
+  constexpr double kGlobe = 360, kPole = 90, kShare = 0.25;  // kShare: by which part of a step a grid may be off
   std::vector<std::string> lines;
   if (around_globe.empty()) return lines;
   if (const std::vector<double>& east = spec.longitude; east.size() > 1) {

@@ -26,8 +26,8 @@
 namespace welkin::train {
 namespace {
 
-// Its columns are those of the loss, then for each channel the weighted sum of the error and the sum of the weights, then the
-// spectral error.
+// Columns: those of the loss; for each channel the weighted sum of the error and the sum of the weights; the spectral
+// error.
 class LossWithTerms : public Loss {
  public:
   LossWithTerms(LossPtr loss, LossTerms terms) : loss_(std::move(loss)), terms_(std::move(terms)) {}
@@ -64,13 +64,13 @@ class LossWithTerms : public Loss {
   }
 
  private:
-  // (1, 1, H, 1) of the rows that `like` has.
+  // (1, 1, H, 1): the weights of the rows of `like`.
   at::Tensor rows_at(int64_t row, const at::Tensor& like) const {
     return terms_.rows.narrow(0, row, like.size(2)).to(like.scalar_type()).view({1, 1, like.size(2), 1});
   }
 
-  // (B, C, W / 2 + 1): roots of the power of each wavenumber, of which those between the mean and the last stand for two. At
-  // no power at all the root has no slope.
+  // (B, C, W / 2 + 1): square roots of the power at each wavenumber. Wavenumbers between the mean and the last stand for two.
+  // The clamp keeps the root's gradient finite at power 0.
   static at::Tensor amplitudes(const at::Tensor& fields, const at::Tensor& rows) {
     const int64_t points = fields.size(3);
     const auto width = static_cast<double>(points);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What is added to a loss of fields: an error of the global mean, so that what is conserved stays, and an error of the amplitude
-// at each wavenumber, so that small scales are not blurred away by a loss that punishes what stands at the wrong place twice.
+// Terms added to a loss of fields: an error of the global mean, so that conserved quantities stay, and an error of the
+// amplitude at each wavenumber, so that a loss that punishes misplaced small scales twice does not blur them away.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -13,10 +13,10 @@
 namespace welkin::train {
 
 struct LossTerms {
-  // For a channel its weight times the square of the difference between the global means of prediction and target.
+  // The weight per channel of the square of the difference between the global means of prediction and target.
   at::Tensor conservation{};  // (C) float64 on the device; undefined: none
-  // Mean over channels of the sum over zonal wavenumbers m of (A(m) - B(m))^2, A^2 and B^2 the power of prediction and target at
-  // m as zonal_spectrum() has it (Subich et al. 2025, arXiv:2501.19374, whose amplitudes are those of spherical harmonics).
+  // Weight of the mean over channels of the sum over zonal wavenumbers m of (A(m) - B(m))^2; A^2, B^2: power of prediction and
+  // target by zonal_spectrum() (Subich et al. 2025, arXiv:2501.19374, with amplitudes of spherical harmonics).
   double spectral = 0;
   at::Tensor rows{};   // (H) float64 on the device with mean 1: the area that a row stands for
   bool holes = false;  // points that are NaN in the target are in neither mean, and 0 in both spectra
@@ -24,11 +24,11 @@ struct LossTerms {
   bool any() const { return conservation.defined() || spectral > 0; }
 };
 
-// Of a run: the keys conservation and spectral_weight. Nothing for boxes. ConfigError for an entry of conservation that fits no
-// channel, is no number or is negative.
+// The terms of a run: the keys conservation and spectral_weight. None for boxes. ConfigError for an entry of conservation that
+// fits no channel, is no number or is negative.
 LossTerms loss_terms(const config::RunConfig& config, const data::SampleSpec& spec, c10::Device device);
 
-// `loss` itself where there are no terms. With a spectral one whole rows must be at hand: parts of a sample give no amplitudes.
+// Returns `loss` itself if there are no terms. A spectral term needs whole rows: parts of a sample give no amplitudes.
 LossPtr with_terms(LossPtr loss, LossTerms terms);
 
 }  // namespace welkin::train

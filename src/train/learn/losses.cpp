@@ -74,7 +74,7 @@ class L1Rho : public Loss {
     if (lambda_ != 0) {
       const at::Tensor of_density = weight.expand_as(p).select(1, 0);
       columns.push_back(sum_per_sample(of_density * at::abs(density(p) - density(t))));
-      // Where the density has no point at all its term is 0.
+      // If the density has no point at all, its term is 0.
       columns.push_back(at::clamp_min(sum_per_sample(of_density), std::numeric_limits<float>::min()));
     }
     return at::stack(columns, 1);

@@ -18,7 +18,7 @@ class LrSchedule {
   virtual double rate(int64_t steps_done) const = 0;
 };
 
-// How long a run is, as far as a schedule needs to know.
+// The length of a run, for schedules.
 struct RunLength {
   int64_t total_steps = 0;      // optimizer steps that the run really does
   int64_t steps_per_epoch = 0;  // steps of a full epoch
@@ -34,10 +34,10 @@ double peak_lr(const config::RunConfig& config);
 // warmup_steps, except that the U-Net files (SC21, SC22) ramp only when the batch is stretched: G > B and scaling is not none.
 int64_t ramp_steps(const config::RunConfig& config);
 
-// Built-in schedules. All but the tutorials' ramp to the peak first. With warmup_start_lr s, for k < ramp:
+// Built-in schedules. All but the tutorials' begin with a ramp to the peak. With warmup_start_lr s, for k < ramp:
 // rate(k) = s + (peak - s) (k + 1) / ramp, or with warmup_form log s + (peak - s) log(k + 1) / log(max(2, ramp)).
 LrSchedulePtr constant_schedule(const config::RunConfig& config, const RunLength& length);
-// Straight to end_lr, which is reached after the last step.
+// A straight line to end_lr, which is reached after the last step.
 LrSchedulePtr linear_schedule(const config::RunConfig& config, const RunLength& length);
 // Half a cosine from the peak to end_lr over the real steps after the ramp. end_lr is reached after the last step, as in
 // PyTorch's annealing; for the U-Net files, which count steps from 1, at the last one.

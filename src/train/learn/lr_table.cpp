@@ -15,7 +15,7 @@ LrTable::LrTable(const LrSchedule& schedule, int64_t total_steps, c10::Device de
   rates_ = rates.to(device, device.is_cpu() ? at::kDouble : at::kFloat);
 }
 
-// Clamped: a run may be resumed that is longer already than it is now to be.
+// Clamped: a resumed run may already be longer than its new length.
 at::Tensor LrTable::current() const {
   return rates_.index_select(0, updates_.clamp_max(rates_.size(0) - 1).view({1})).squeeze(0);
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A schedule on the device: all rates of the run, and the number of updates that picks one. A skipped step does not move it,
-// unless the table counts iterations, as the tutorials do.
+// A schedule on the device: all rates of the run, and the number of updates, which selects one. A skipped step does not advance
+// it, unless the table counts iterations, as the tutorials do.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -21,13 +21,13 @@ class LrTable {
 
   // () rate of the next update, in the dtype that the optimizers take on this device.
   at::Tensor current() const;
-  // After an update: `found_inf` () float32, 1 when it was skipped.
+  // Called after an update: `found_inf` () float32, 1 when it was skipped.
   void advance(const at::Tensor& found_inf);
 
   std::vector<NamedState> states() { return {{"updates", updates_}}; }
 
  private:
-  at::Tensor rates_;    // (total_steps + 1): one more, for what is logged after the last step
+  at::Tensor rates_;    // (total_steps + 1): the last entry is logged after the last step
   at::Tensor updates_;  // () int64
   config::RateRule count_;
 };

@@ -16,7 +16,7 @@ namespace welkin::train {
 // 90 - 180 j / (H - 1), both poles included; a single row weighs 1.
 at::Tensor latitude_weights(int64_t num_rows, const std::vector<double>& latitudes_degrees = {});
 
-// (H) of a field's rows: these on the globe, and where the data say latitudes; ones on a plane.
+// (H) weights of a field's rows: latitude weights on the globe and for data with latitudes; ones on a plane.
 at::Tensor row_weights(const data::SampleSpec& spec);
 
 // Sums over the points of prediction, target (B, C, H, W) with weights (H): each (B, C).
@@ -25,23 +25,23 @@ struct WeightedSums {
   at::Tensor product;       // w p t
   at::Tensor prediction_square;
   at::Tensor target_square;
-  at::Tensor weight{};  // sum of w over the points with a value; undefined where all have one
+  at::Tensor weight{};  // sum of w over the points with a value; undefined if all have one
 };
 WeightedSums weighted_sums(const at::Tensor& prediction, const at::Tensor& target, const at::Tensor& weights);
 
-// The same over the points where the target has a value: it is NaN at the others.
+// The same sums over the points with a value; the target is NaN at the others.
 WeightedSums weighted_sums_of_points(const at::Tensor& prediction, const at::Tensor& target, const at::Tensor& weights);
 
-// (B, C): square root of the weighted mean square error over `num_points` points, or over those with a value; NaN where there is
-// none.
+// (B, C): square root of the weighted mean square error over `num_points` points, or over the points with a value; NaN if there
+// is none.
 at::Tensor weighted_rmse(const WeightedSums& sums, int64_t num_points);
 
 // (B, C): sum(w p t) / sqrt(sum(w p^2) sum(w t^2)). It is the anomaly correlation when a climatology has been subtracted from
 // both.
 at::Tensor weighted_acc(const WeightedSums& sums);
 
-// (B, C, D, H, W) or (B, C, H, W) -> (B, C, H', W) with unit weights in mind: boxes have no latitude, all leading rows fold into
-// H'.
+// (B, C, D, H, W) or (B, C, H, W) -> (B, C, H', W): all leading dims fold into H'. For unit weights, since boxes have no
+// latitude.
 at::Tensor fold_rows(const at::Tensor& values);
 
 }  // namespace welkin::train

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Power spectra: how much of a field's mean square stands at which scale. A forecast that blurs loses power at high wavenumbers
+// Power spectra: how the mean square of a field is divided over scales. A forecast that blurs loses power at high wavenumbers
 // while its RMSE looks good. Both spectra add up to the (weighted) mean square of the field (Parseval).
 #pragma once
 
@@ -17,7 +17,7 @@ at::Tensor zonal_spectrum(const at::Tensor& fields, const at::Tensor& weights);
 // has a length that rounds to k, in waves per longest edge. K covers the corners of the cube of wave vectors.
 at::Tensor radial_spectrum(const at::Tensor& boxes);
 
-// Share of a spectrum's entries that counts as small scales: wavenumbers above half of the axis' Nyquist wavenumber.
+// The power of a spectrum's entries that count as small scales: wavenumbers above half of the axis' Nyquist wavenumber.
 // spectrum (..., K) and the number of points along the longest axis -> (...) power at small scales.
 at::Tensor small_scale_power(const at::Tensor& spectrum, int64_t points);
 

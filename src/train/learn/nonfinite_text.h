@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Numbers of log lines that are none.
+// Text of non-finite numbers for log lines.
 #pragma once
 
 #include <cmath>
@@ -7,7 +7,7 @@
 
 namespace welkin::train {
 
-// As Python prints them, whose lines the log's are: YAML has ".nan", and C may print "-nan".
+// Written as in Python, like the log's other lines: YAML has ".nan", and C may print "-nan".
 inline std::string nonfinite_text(double value) { return std::isnan(value) ? "nan" : value > 0 ? "inf" : "-inf"; }
 
 }  // namespace welkin::train

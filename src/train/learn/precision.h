@@ -14,7 +14,7 @@
 
 namespace welkin::train {
 
-// What ops::AutocastGuard takes for a mode: nothing in fp32.
+// The dtype for ops::AutocastGuard; nothing in fp32.
 std::optional<at::ScalarType> autocast_dtype(config::AmpMode mode);
 
 // Dynamic loss scale: an overflow divides the scale by `factor` (not below `minimum`), `window` clean steps in a row multiply it.
@@ -27,13 +27,13 @@ class LossScaler {
   const at::Tensor& scale() const { return scale_; }
   at::Tensor scaled(const at::Tensor& loss) const;
 
-  // () float32: what a gradient of the scaled loss is multiplied by.
+  // () float32: the factor that unscales a gradient of the scaled loss.
   at::Tensor inverse() const;
 
-  // After the step: `found_inf` () float32, 1 where a gradient was not finite.
+  // Called after the step: `found_inf` () float32, 1 if a gradient was not finite.
   void update(const at::Tensor& found_inf);
 
-  // () bool: the scale stands at its minimum, so an overflow is no longer a matter of scale.
+  // () bool: the scale stands at its minimum, so an overflow has another cause than the scale.
   at::Tensor at_minimum() const;
 
   std::vector<NamedState> states();

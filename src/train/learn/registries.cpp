@@ -46,7 +46,7 @@ void add_optimizers(FactoryRegistry<OptimizerEntry>& optimizers) {
   optimizers.add("Adafactor", {.make = adafactor,
                                .states = [](const config::OptimizerConfig& config) { return config.adafactor_factored ? 0 : 1; },
                                .scope = kParameter});
-  optimizers.add("Muon", {.make = muon, .states = one_state, .scope = kParameter});  // the rest, which has two, is small
+  optimizers.add("Muon", {.make = muon, .states = one_state, .scope = kParameter});  // the rest, with two, is small
 }
 
 DatasetFacts field_facts(const config::RunConfig& config) {

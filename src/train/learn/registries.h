@@ -22,18 +22,18 @@
 
 namespace welkin::train {
 
-// What the keys of a configuration say of a data set whose files are not there yet.
+// Facts that a configuration states about a data set whose files are not there yet.
 struct DatasetFacts {
   model::ModelShape shape;
-  std::optional<int64_t> samples;  // of a training epoch; nothing where only the files know
+  std::optional<int64_t> samples;  // of a training epoch; nothing if only the files know
 };
 
-// A row: how a data set is opened, and what is known of it. Only `open` is required.
+// A row: how a data set is opened, and facts about it. Only `open` is required.
 struct DatasetEntry {
   std::function<std::unique_ptr<data::Dataset>(const config::RunConfig&, data::Split)> open;
-  std::function<DatasetFacts(const config::RunConfig&)> facts = {};  // for plan estimate, which else opens the data
+  std::function<DatasetFacts(const config::RunConfig&)> facts = {};  // for plan estimate, which otherwise opens the data
   bool drops_last = false;                                           // a training epoch ends with its last whole batch
-  std::shared_ptr<data::PairStream> stream = {};                     // whose pairs come while a run trains; each is read once
+  std::shared_ptr<data::PairStream> stream = {};                     // of pairs that come during the run, each read once
 };
 
 // `states`: float32 values that the optimizer keeps for each weight, for plan estimate. `scope`: whether its parameters may be
@@ -53,15 +53,15 @@ struct Registries {
 
   FactoryRegistry<parallel::PlanEntry> plans{"plan of model"};  // by the model's name: how tp and cp split it
 
-  // What config::resolve checks `model`, `dataset`, ... against.
+  // The names against which config::resolve checks `model`, `dataset`, ...
   config::KnownNames known_names() const;
 };
 
-// The data set `online`, in the place of the one that is there: its pairs come through this stream. Null: nobody hands any over.
+// Replaces the data set `online` by one whose pairs come through this stream. Null: no program hands pairs over.
 void add_online(FactoryRegistry<DatasetEntry>& datasets, const data::OnlineFacts& facts,
                 const std::shared_ptr<data::PairStream>& stream);
 
-// The rows of this library.
+// Adds the rows of this library.
 void add_builtins(Registries& registries);
 
 }  // namespace welkin::train

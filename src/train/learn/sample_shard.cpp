@@ -41,7 +41,7 @@ void SampleShard::share_blocks(const parallel::Plan& plan, const parallel::MeshG
   group_ = groups.along(parallel::kSpatial);
   const parallel::Block block =
       parallel::grid_of(*plan.blocks, groups.mesh()).block(parallel::coordinates_of({groups.rank()}, groups.mesh()).front());
-  for (size_t axis = parallel::kSpaceAxes - grid_.size(); axis < parallel::kSpaceAxes; ++axis) {  // a field has no depth
+  for (size_t axis = parallel::kSpaceAxes - grid_.size(); axis < parallel::kSpaceAxes; ++axis) {  // a field has no depth axis
     read_.begin.push_back(block.axes[axis].begin);
     read_.extent.push_back(block.axes[axis].size());
   }
@@ -84,7 +84,7 @@ at::Tensor SampleShard::has_points(const at::Tensor& target) const {
   return all_reduce(group_, points).gt(0);
 }
 
-// The errors alone, and what they are divided by.
+// The sums of square errors, and the weights that they are divided by.
 WeightedSums SampleShard::whole_sums(const at::Tensor& prediction, const at::Tensor& target, const at::Tensor& weights,
                                      bool holes) const {
   const auto sums_of = holes ? weighted_sums_of_points : weighted_sums;

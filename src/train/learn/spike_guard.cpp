@@ -15,7 +15,7 @@
 namespace welkin::train {
 namespace {
 
-constexpr double kDeviations = 1.4826;   // of a normal distribution, per median absolute deviation
+constexpr double kDeviations = 1.4826;   // standard deviation of a normal distribution per median absolute deviation
 constexpr double kLeastRelative = 0.01;  // of the median: the losses of a few equal batches hardly differ
 
 at::Tensor pair_of(const at::Tensor& loss, const at::Tensor& norm) {
@@ -33,7 +33,7 @@ SpikeGuard::SpikeGuard(const config::HealthConfig& config, c10::Device device) :
   lowered_ = number();
 }
 
-// (2) lower median of each row's numbers: sorting puts NaN last. It is sorted because a median with its index repeats on no GPU.
+// (2) lower median of each row's numbers. It sorts, with NaN last: torch's median with index does not repeat on a GPU.
 at::Tensor SpikeGuard::middle_of(const at::Tensor& rows) const {
   const at::Tensor known = count_.clamp_max(config_.spike_window);
   const at::Tensor middle = (known - 1).clamp_min(0).floor_divide(2);

@@ -42,7 +42,7 @@ class WeightedLoss : public Loss {
     return at::cat({loss_->weighted_partial(p, t, weight), total}, 1);
   }
 
-  // In neither direction anything is divided by a weight of 0.
+  // No pass, forward or backward, divides by a weight of 0.
   at::Tensor finish(const at::Tensor& sums) const override {
     const int64_t columns = sums.size(1) - 1;
     const at::Tensor has_points = sums.narrow(1, columns, 1).gt(0), own = sums.narrow(1, 0, columns);
@@ -51,7 +51,7 @@ class WeightedLoss : public Loss {
   }
 
  private:
-  // (1, C or 1, H or 1, 1...), of the rows that `target` has.
+  // (1, C or 1, H or 1, 1...): weights for the rows of `target`.
   at::Tensor weight_of(int64_t row, const at::Tensor& target) const {
     std::vector<int64_t> sizes(static_cast<size_t>(target.dim()), 1);
     at::Tensor weight = at::ones(sizes, target.options().requires_grad(false));

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// A loss in which elements weigh differently: channels by name and level, rows by the cosine of their latitude, and points
-// without a value not at all. Such points are NaN in the target, so every rank, crop and micro-batch knows its own; sums and
-// weights are added over whoever shares a sample, and the finish divides.
+// A loss with weights per element: channels by name and level, rows by the cosine of their latitude, points without a value 0.
+// Such points are NaN in the target, so every rank, crop and micro-batch knows its own. Sums and weights are added over the
+// ranks that share a sample, and the finish divides.
 #pragma once
 
 #include <c10/core/Device.h>
@@ -23,10 +23,10 @@ struct ElementWeights {
 // Weights of a run's target: loss.channel_weights, level_weighting and latitude_weights, holes by data.nan_policy.
 ElementWeights element_weights(const config::RunConfig& config, const data::SampleSpec& spec, c10::Device device);
 
-// A sample whose elements all weigh nothing has loss 0. ConfigError, naming `name`, where the loss takes no weights.
+// A sample whose elements all have weight 0 has loss 0. ConfigError, naming `name`, if the loss takes no weights.
 LossPtr weighted_loss(LossPtr loss, ElementWeights weights, const std::string& name);
 
-// The loss of a run: that of `factory`, with weights where the run has any.
+// The loss of a run: the loss of `factory`, with weights if the run has any.
 LossPtr make_loss(const LossFactory& factory, const config::RunConfig& config, const data::SampleSpec& spec, c10::Device device);
 
 }  // namespace welkin::train

@@ -36,14 +36,14 @@ BenchyRun::BenchyRun(const TrainerContext& context) : context_(context), benchy_
   if (context_.world.is_main()) check_output("benchy", "output_dir/output_filename", benchy_.output_path());
 }
 
-// The device has done all that it was given, and with the barrier every rank is here.
+// Waits until the device has done all its work, and at a barrier until every rank is here.
 double BenchyRun::now() const {
   if (device_.is_cuda()) at::detail::getCUDAHooks().deviceSynchronize(device_.index());
   if (benchy_.config().use_distributed_barrier) parallel::barrier(context_.world.world_group());
   return watch_.seconds();
 }
 
-// With benchy's ranges, which NVIDIA's tools show: of the trial, its steps, and the fetching of their data.
+// Emits benchy's ranges for NVIDIA's tools: the trial, its steps, and the fetching of their data.
 void BenchyRun::run_trial(const BenchyTrial& trial, const Step::Source& next,
                           const std::function<void(const Step::Source&)>& work) {
   benchy_.start(trial);
@@ -64,7 +64,7 @@ void BenchyRun::read(data::Pipeline& loader, const observe::Tracer& tracer, c10:
   device_ = device;
   is_stopped_ = std::move(is_stopped);
   benchy_.introduce();
-  if (device_.is_cuda() && benchy_.profiles(context_.world.is_main())) start_cuda_profiler();  // never stopped, as benchy's
+  if (device_.is_cuda() && benchy_.profiles(context_.world.is_main())) start_cuda_profiler();  // never stopped, as in benchy
   const auto read_step = [](const Step::Source& next) {
     data::Batch batch;
     do {
@@ -85,7 +85,7 @@ void BenchyRun::run_epoch(const BenchyTrial& trial, const StepFrom& step) {
         trial, [this] { return loader_->next(); }, step);
   FixedBatches fixed(*loader_);
   const Step::Source next = [&fixed] { return fixed.next(); };
-  step(next);  // the batch that is fetched once is stepped over before the clock starts
+  step(next);  // steps over the batch that is fetched once, before the clock starts
   run_trial(trial, next, step);
 }
 

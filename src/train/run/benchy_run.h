@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// --enable_benchy: the run measures, as the tutorials' benchy does around their training loader, and ends. IO before the model is
-// built, then one trial per epoch of SYNTHETIC and of FULL; no initial losses, no validation, no checkpoint.
+// --enable_benchy: the run measures as the tutorials' benchy does around their training loader, and ends. IO trials run before
+// the model is built, then one trial per epoch of SYNTHETIC and of FULL; no initial losses, no validation, no checkpoint.
 #pragma once
 
 #include <c10/core/Device.h>
@@ -20,16 +20,16 @@ namespace welkin::train {
 
 class BenchyRun {
  public:
-  // One step from a source of micro-batches, and whether the run is to stop.
+  // Makes one step from a source of micro-batches.
   using StepFrom = std::function<void(const Step::Source&)>;
   using IsStopped = std::function<bool()>;
 
-  // `context` outlives it. ConfigError for what cannot be measured so, before anything is opened.
+  // `context` outlives it. ConfigError for a run that benchy cannot measure, before anything is opened.
   explicit BenchyRun(const TrainerContext& context);
 
-  // The trials of reading alone. `loader` and `tracer` outlive it; the loader starts over afterwards.
+  // Runs the IO trials. `loader` and `tracer` outlive it; the loader starts over afterwards.
   void read(data::Pipeline& loader, const observe::Tracer& tracer, c10::Device device, IsStopped is_stopped);
-  // All other trials, as epochs of a run of that length, and the JSON file. False where the run was interrupted after them.
+  // Runs all other trials, as epochs of a run of that length, and writes the JSON. False if the run was interrupted after them.
   bool run(const RunLength& length, const StepFrom& step);
 
  private:

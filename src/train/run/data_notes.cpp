@@ -68,7 +68,7 @@ std::string first_text(const parallel::World& world, const std::string& own) {
   return {};
 }
 
-// The largest number of skips of each sample, and of its negative: they are alike where the two agree.
+// The largest number of skips of each sample on any rank; empty if all ranks agree: then it equals the smallest.
 Agreement agree_on_skips(parallel::Group group) {
   return [group = std::move(group)](const std::vector<int64_t>& own) {
     const auto count = static_cast<int64_t>(own.size());

@@ -21,12 +21,12 @@ class DataNotes {
   // Both outlive it.
   DataNotes(const parallel::World& world, observe::RunLog& log) : world_(world), log_(log) {}
 
-  // Of this rank. A process alone logs it at once, a rank keeps it for share().
+  // A note of this rank. A single process logs it at once; a rank among several keeps it for share().
   void add(const std::string& note);
   int64_t num_waiting() const { return static_cast<int64_t>(waiting_.size()); }
-  // Every rank calls it, at the same place: the first one logs what all have kept, equal texts once, ranks in order.
+  // Every rank calls it, at the same place: the first one logs the notes of all, equal texts once, in the order of ranks.
   void share();
-  // Where ranks no longer go together: what this one has kept goes to `say`.
+  // For ranks that no longer step together: passes the notes of this rank to `say`.
   void say_own(const std::function<void(const std::string&)>& say);
 
  private:
@@ -35,14 +35,14 @@ class DataNotes {
   std::vector<std::string> waiting_;
 };
 
-// The text of the first rank that has one. Every rank calls it.
+// The text of the lowest rank that has one. Every rank calls it.
 std::string first_text(const parallel::World& world, const std::string& own);
 
 // For data::PipelineOptions::agree: one small collective over `group`, whose members read the same samples.
 using Agreement = std::function<std::vector<int64_t>(const std::vector<int64_t>&)>;
 Agreement agree_on_skips(parallel::Group group);
 
-// The same over the ranks of one model, which read the same samples or parts of them; empty where nothing is skipped or a rank
+// The same over the ranks of one model, which read the same samples or parts of them. Empty if nothing is skipped or a rank
 // reads alone.
 Agreement agreement_of(const config::RunConfig& config, const parallel::MeshGroups& groups);
 

@@ -25,7 +25,7 @@ Panel panel_of(std::string title, const at::Tensor& plane, ColorMap colors = Col
           .high = {}};
 }
 
-// On the range of the target, so that colours compare.
+// Uses the range of the target, so that colours compare.
 Panel on_range_of(const at::Tensor& target, Panel panel) {
   const at::Tensor values = target.masked_select(at::isfinite(target));
   if (values.numel() == 0) return panel;
@@ -34,7 +34,7 @@ Panel on_range_of(const at::Tensor& target, Panel panel) {
   return panel;
 }
 
-// NaN, which is drawn grey, where the target has no value.
+// The plane with NaN, which is drawn grey, at points where the target has no value.
 at::Tensor with_holes_of(const at::Tensor& target, const at::Tensor& plane) {
   return plane.masked_fill(at::isnan(target), std::numeric_limits<double>::quiet_NaN()).contiguous();
 }

@@ -13,7 +13,7 @@
 
 namespace welkin::train {
 
-// One channel of a sample and what the model made of it, (H, W) float32 on the CPU, contiguous.
+// One channel of a sample's target and of its prediction, (H, W) float32 on the CPU, contiguous.
 struct ForecastPair {
   at::Tensor target, prediction;
 };
@@ -30,10 +30,10 @@ struct ForecastPicture {
   bool input_is_earlier_target = true;  // the same channel at an earlier time: drawn on the target's scale, else on its own
   at::Tensor input;
   at::Tensor target, prediction;
-  std::optional<observe::image::MapFrame> map{};  // of fields on the sphere
+  std::optional<observe::image::MapFrame> map{};  // for fields on the sphere
 };
 
-// Input, target, prediction and prediction - target; target and prediction on one scale.
+// Draws input, target, prediction and prediction - target; target and prediction on one scale.
 observe::image::Raster draw_forecast(const ForecastPicture& picture);
 
 }  // namespace welkin::train

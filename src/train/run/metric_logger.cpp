@@ -50,7 +50,7 @@ MetricLogger::MetricLogger(observe::RunLog& log, const config::RunConfig& config
 
 int64_t MetricLogger::picture_channel() const { return spec_.target.shape[0] > kPictureChannel ? kPictureChannel : 0; }
 
-// Data sets call channels without a name "channel0", "channel1", ...: there the tutorials' name stands.
+// Data sets call channels without a name "channel0", "channel1", ...: these get the tutorials' name.
 std::string MetricLogger::channel_name(int64_t channel, const std::string& unnamed) const {
   const auto& names = spec_.target.channels;
   const auto index = static_cast<size_t>(channel);
@@ -130,7 +130,7 @@ void MetricLogger::log_validation(const ValidationReport& report) {
   log_.info(cat("  Total validation time: ", shortest(report.seconds), " sec"));
 }
 
-// Once: every later epoch would say the same. A batch without any point has no loss, and none that is not finite.
+// Warns once: every later epoch would say the same. A batch without any point has no loss, so none that is not finite.
 void MetricLogger::warn_of_nonfinite(const ValidationReport& report, int64_t step) {
   if (std::isfinite(report.loss) || warned_of_nonfinite_ || (std::isnan(report.loss) && report.nonfinite == 0)) return;
   warned_of_nonfinite_ = true;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a run says: the tutorials' log lines and TensorBoard tags, byte for byte (docs of the interface:
+// The output of a run: the tutorials' log lines and TensorBoard tags, byte for byte (docs of the interface:
 // docs/development/design.md), and a few lines of our own. Knows no model and no step; one per run, on the logging rank.
 #pragma once
 
@@ -35,7 +35,7 @@ struct EpochReport {
 
 struct StepReport {
   double loss = 0, gradient_norm = 0;  // the norm before clipping
-  double memory_gib = 0;               // at its highest: of tensors on a GPU, of the process on a CPU
+  double memory_gib = 0;               // the peak: of tensors on a GPU, of the process on a CPU
 };
 
 struct ValidationReport {
@@ -46,31 +46,31 @@ struct ValidationReport {
   std::vector<std::pair<int64_t, double>> watched_rmse{};  // of the channels that the run is judged by (watched_channels)
 };
 
-// Where the scalars of a run go.
+// The files for the scalars of a run.
 struct ScalarFiles {
   std::optional<std::filesystem::path> events;  // folder for TensorBoard; nothing on ranks that do not write
-  std::optional<std::filesystem::path> csv;     // metrics.csv; nothing where it is not wanted
+  std::optional<std::filesystem::path> csv;     // metrics.csv; nothing if it is not wanted
 };
 
 class MetricLogger {
  public:
-  // `spec` names channels and says whether samples are fields. `resume_from`: scalars of earlier files from this step on are
+  // `spec` names channels and says whether samples are fields. `resume_from`: scalars from this step on in earlier files are
   // void.
   MetricLogger(observe::RunLog& log, const config::RunConfig& config, const data::SampleSpec& spec, const ScalarFiles& files,
                std::optional<int64_t> resume_from);
 
   void initial(const EpochReport& train, const ValidationReport& valid);
   void epoch(const EpochReport& report);
-  // Of one step in between (log_every_n_steps), with the line about it.
+  // Logs one step in between (log_every_n_steps): its line and scalars.
   void step(const std::string& line, const StepReport& report, int64_t step, int64_t epoch);
   void picture(const ForecastPair& pair, int64_t step);
   void event(const std::string& name, int64_t step) { scalar("Events/" + name, 1, step); }
   void validation(const ValidationReport& report, int64_t step);
-  // Events that cannot be written end no run: the error is logged, they are kept and tried again with the next ones.
+  // A failure to write events ends no run: the error is logged, and the events are kept and tried again with the next ones.
   void flush();
 
   bool draws_pictures() const { return is_field_; }
-  int64_t picture_channel() const;  // 2 (t2m in the tutorials' layout), or 0 where there are fewer
+  int64_t picture_channel() const;  // 2 (t2m in the tutorials' layout), or 0 if there are fewer channels
 
  private:
   void scalar(const std::string& tag, double value, int64_t step);
@@ -87,7 +87,7 @@ class MetricLogger {
   bool warned_of_nonfinite_ = false;
   std::optional<observe::EventWriter> events_;
   std::optional<observe::MetricsCsv> csv_;
-  int64_t epoch_ = 0;  // of the scalars that come
+  int64_t epoch_ = 0;  // the epoch of the next scalars
 };
 
 // Configuration block at the top of out.log.

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The event "loss or gradient is not finite". The update of such a step is skipped on the device at once; the host learns of it
-// here, on a GPU some steps later, and says so with everything that is needed to find the cause.
+// The event "loss or gradient is not finite". The device skips the update of such a step at once. The host learns of it here,
+// on a GPU some steps later, and reports everything that is needed to find the cause.
 #pragma once
 
 #include <functional>
@@ -13,7 +13,7 @@
 
 namespace welkin::train {
 
-// on_nonfinite = stop. Exit code 1; the weights are those before the step.
+// Thrown under on_nonfinite = stop. Exit code 1; the weights are those before the step.
 struct NonFiniteError : Error {
   NonFiniteError(std::string_view what, std::string_view remedy) : Error(ExitCode::Other, "train", what, remedy) {}
 };
@@ -24,9 +24,9 @@ class NonFiniteWatch {
   using Samples = std::function<std::vector<int64_t>(const StepRecord&)>;
   using Notice = std::function<void(const std::string& event, const StepRecord& record)>;
 
-  // `report` receives the event's line under `skip`; `last_checkpoint` names the newest checkpoint, or is empty; `in_data` says
-  // where the data of that step are not finite, or nothing: every rank calls it. `samples` names those of a step. `notice` hears
-  // of every such step, by the name of the event; may be empty.
+  // `report` gets the event's line under `skip`. `last_checkpoint` names the newest checkpoint, or is empty. `in_data` says
+  // where the data of that step are not finite, or nothing; every rank calls it. `samples` names the samples of a step.
+  // `notice` gets the event's name for every such step; may be empty.
   NonFiniteWatch(config::NonFiniteAction action, Report report, std::function<std::string()> last_checkpoint,
                  std::function<std::string(const StepRecord&)> in_data, Samples samples, Notice notice = {})
       : action_(action),
@@ -38,7 +38,7 @@ class NonFiniteWatch {
 
   // Reads at once on a CPU, every kReadInterval steps on a GPU. Throws NonFiniteError under `stop`.
   void add(const StepRecord& record);
-  // Reads what is waiting.
+  // Reads the records that are waiting.
   void flush();
 
   static constexpr size_t kReadInterval = 16;

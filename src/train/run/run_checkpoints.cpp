@@ -60,8 +60,8 @@ RunCheckpoints::RunCheckpoints(const TrainerContext& context, std::filesystem::p
                                               context_.world.is_main() ? context_.log.error(error) : context_.warn_at_once(error);
                                             }}) {}
 
-// Of this rank: the model, the optimizer, the average of weights where one is kept, and as "state" the scalars on the device with
-// the epoch's running sums.
+// The groups of this rank: the model, the optimizer, the average of weights if one is kept, and "state": the scalars on the
+// device with the epoch's running sums.
 std::vector<CheckpointGroup> RunCheckpoints::own_groups() {
   CheckpointGroup state = group_of("state", setup_.lr_table->states());
   append(state, setup_.scaler->states());
@@ -112,8 +112,8 @@ CheckpointIndex RunCheckpoints::index() const {
   return index;
 }
 
-// Of replicas one is written. Were it the wrong one, the run would go on from it after the difference was found: nothing that
-// differs is saved, nor carried into another round.
+// One of the replicas is written. If it were the wrong one, the run would go on from it after the difference was found. So
+// weights that differ are neither saved nor carried into another round.
 void RunCheckpoints::check_replicas() {
   if (!has_replicas()) return;
   compare_replicas(
@@ -129,9 +129,9 @@ void RunCheckpoints::compare_replicas(const std::function<void()>& compare) cons
   }
 }
 
-// The same of copies, while training goes on. What ends the run in the step after loses that checkpoint, so it is not for weights
-// that take a few milliseconds, nor on a GPU, where a hash takes less time than a copy. Pieces and what lies outside of memory
-// are compared where they are.
+// The same with copies, while training goes on. An error that ends the run in the next step loses that checkpoint. So it is
+// used neither for weights that take a few milliseconds, nor on a GPU, where a hash takes less time than a copy. Pieces and
+// values outside of memory are compared where they are.
 std::optional<ReplicaVote> RunCheckpoints::vote_beside() {
   const bool has_copies = config_.loop.checkpoint_async && config_.backend.memory_limit_gib == 0;
   if (!has_replicas() || !has_copies || !device_.is_cpu() || setup_.is_sharded() || setup_.pipeline) return {};
@@ -173,7 +173,7 @@ SaveTask RunCheckpoints::task_for(std::vector<CheckpointPlace*> places, bool is_
 
 bool RunCheckpoints::save() {
   settle_best();
-  writer_.finish();  // the one before was good, whatever is found now
+  writer_.finish();  // whatever is found now, the checkpoint before was good
   setup_.data_parallel->complete_weights();
   check_replicas();
   std::vector<CheckpointPlace*> places;
@@ -198,7 +198,7 @@ bool RunCheckpoints::note_best(double value) {
   return true;
 }
 
-// Were it believed in without being there, a worse one that is there would be removed for it, and the next good ones not saved.
+// If a best one that was not saved counted, a worse one would be removed for it, and the next good ones would not be saved.
 void RunCheckpoints::settle_best() {
   if (!unsaved_best_) return;
   writer_.finish();
@@ -216,7 +216,7 @@ bool RunCheckpoints::is_due(const CheckpointPlace& place) const {
   return step - place.last_step >= agreed_->steps() || (place.keep_every > 0 && step % place.keep_every == 0);
 }
 
-// The best one goes into the run's folder.
+// A best checkpoint also goes into the run's folder.
 std::vector<CheckpointPlace*> RunCheckpoints::due_places(bool is_best) {
   std::vector<CheckpointPlace*> due;
   for (CheckpointPlace& place : places_.all()) {
@@ -228,7 +228,7 @@ std::vector<CheckpointPlace*> RunCheckpoints::due_places(bool is_best) {
 }
 
 // A checkpoint that cannot be written in the middle of a run is reported, and the run goes on: the next one may succeed, and
-// stopping would lose what was computed since the last.
+// stopping would lose all work since the last one.
 void RunCheckpoints::save_if_due(bool is_best) {
   if (agreed_) agreed_->step_done(state_.position.iteration);
   std::vector<CheckpointPlace*> due = due_places(is_best);
@@ -264,7 +264,7 @@ BestRecord RunCheckpoints::best_record() const {
   return record;
 }
 
-// Buffers change before a step is whole.
+// A model with buffers is not carried: they change before a step is whole.
 bool RunCheckpoints::carries() const { return is_replicated(config_) && setup_.model->buffers().empty(); }
 
 std::unique_ptr<CarriedState> RunCheckpoints::carry() {

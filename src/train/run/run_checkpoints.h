@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The checkpoints of a run: what they hold, when one is saved, and how a run continues from one. Where tensors are split over
+// The checkpoints of a run: their content, when one is saved, and how a run continues from one. If tensors are split over
 // ranks, every rank takes part in saving and loading; the first one writes.
 #pragma once
 
@@ -32,43 +32,43 @@ class RunCheckpoints {
   RunCheckpoints(const TrainerContext& context, std::filesystem::path folder, TrainSetup& setup, EpochMeter& meter, RunData& data,
                  RunState& state, c10::Device device);
 
-  // Continues from the newest good checkpoint where the run resumes, else takes the weights of `init_from`, else nothing. Every
+  // Continues from the newest good checkpoint if the run resumes, else loads the weights of `init_from` if there are any. Every
   // rank calls it. CheckpointError, DataError for a checkpoint that does not fit the run.
   void start_or_resume();
   // The weights of `init_from`, if there is one. Every rank calls it.
   void load_initial_weights();
-  // Checkpoints of steps beyond the present one are those of another continuation: they are put aside. From now on kept ones are
-  // read again, where the run asks for it. Every rank calls it.
+  // Puts checkpoints of later steps than the present one aside: they belong to another continuation. From now on kept ones are
+  // read again, if the run asks for it. Every rank calls it.
   void claim();
 
-  // Whether a round of an elastic run can take its state from the memory of a rank; the same on all.
+  // True if a round of an elastic run can take its state from the memory of a rank; the same on all.
   bool carries() const;
-  // Of an elastic run: what this rank takes into the next round; nothing where state is shared out. Exchanges nothing.
+  // For an elastic run: the state that this rank takes into the next round; null if the state is shared out. Exchanges nothing.
   std::unique_ptr<CarriedState> carry();
 
-  // Whole when it returns, in the run's folder, or else in the first other place that takes it: then false, on the first rank.
-  // Every rank calls it; the first one throws where no place takes it.
+  // Saves into the run's folder, or into the first other place that takes it, and returns when the checkpoint is whole. False
+  // on the first rank for another place. Every rank calls it; the first one throws if no place takes it.
   bool save();
-  // Whether the weights of the present step are the best so far, by this value. One that could not be saved does not count: it is
-  // waited for. Every rank calls it.
+  // True if the weights of the present step are the best so far, by this value. Waits for the best checkpoint before: it does
+  // not count if it could not be saved. Every rank calls it.
   bool note_best(double value);
-  // Where the step asks for one, or the validation. What goes wrong is logged, and the run goes on. Every rank calls it.
+  // Saves if the step or the validation asks for it. Errors are logged, and the run goes on. Every rank calls it.
   void save_if_due(bool is_best);
-  // Of a checkpoint that is being written beside training: has_written() of this rank, and of all between two steps.
+  // For a checkpoint that is being written beside training: has_written() of this rank; between two steps, of all ranks.
   bool has_written() const { return writer_.has_written(); }
   void collect(bool all_have_written) { writer_.collect(all_have_written); }
   std::vector<std::filesystem::path> take_saved() { return writer_.take_saved(); }
-  // That were found damaged when they were read again. On the first rank.
+  // Checkpoints that were found damaged when they were read again. On the first rank.
   std::vector<std::filesystem::path> take_damaged() { return verifier_ ? verifier_->take_damaged() : decltype(take_saved())(); }
-  // Waits for it. Every rank calls it.
+  // Waits for the checkpoint that is being written. Every rank calls it.
   void finish() { writer_.finish(); }
   void prune() { places_.prune(); }
-  std::string newest() const;  // the folder; empty where there is none
+  std::string newest() const;  // the folder; empty if there is none
   const std::string& resumed_from() const { return resumed_from_; }
   double save_seconds() const { return writer_.save_seconds(); }                            // of the latest, on the first rank
   std::vector<std::string> summary() const;                                                 // lines for the log
   int64_t interval() const { return agreed_ ? agreed_->steps() : places_.own().interval; }  // of the run's folder, steps
-  // The goodput to expect where the run chooses the interval, on the first rank; 0: not known.
+  // The expected goodput if the run chooses the interval, on the first rank; 0: not known.
   double expected_goodput() const { return agreed_ ? agreed_->goodput() : 0; }
 
  private:
@@ -115,8 +115,8 @@ class RunCheckpoints {
     std::optional<double> value_before;
     std::optional<int64_t> step_before;
   };
-  std::optional<UnsavedBest> unsaved_best_;       // until it is known whether it was saved
-  std::optional<AgreedInterval> agreed_;          // nothing where the intervals are given
+  std::optional<UnsavedBest> unsaved_best_;       // until it is known to be saved
+  std::optional<AgreedInterval> agreed_;          // nothing if the intervals are given
   std::unique_ptr<BackgroundVerifier> verifier_;  // null unless verify_interval is given
 };
 

@@ -44,14 +44,14 @@ void check_units(const config::RunConfig& config, const parallel::Group& replica
       "Choose a global_batch_size that is a multiple of 8 and divides both numbers of samples");
 }
 
-// What SC23's DALI loader says where there are several shards.
+// The line of SC23's DALI loader for several shards.
 std::string shard_line(const config::RunConfig& config, const parallel::Group& replicas, int64_t samples) {
   if (config.data.data_loader_config != config::Loader::Dali || replicas.size() == 1) return {};
   const int64_t sharded = data::sharded_samples(samples, replicas.size(), config.rules.shard_rule);
   return cat("Using shards of size ", sharded / replicas.size(), " per rank");
 }
 
-// Files may take longer to copy than a batch system waits after a signal.
+// Copying files may take longer than a batch system waits after a signal.
 void check_interrupt(const InterruptWatch& interrupt) {
   if (!interrupt.requested()) return;
   throw Interrupted("train", cat("interrupted while the data were staged, before training: signal=", interrupt.signal_number()),
@@ -63,7 +63,7 @@ void check_samples(const data::Dataset& dataset, const char* split) {
   throw DataError("train", cat("there are no samples: split=", split), "Check the paths and the limits of the configuration");
 }
 
-// Of fields, by the statistics of training. The first batch of training is looked at when it is there.
+// Checks fields, by the statistics of training. The first batch of training is checked when it is read.
 void check_first_sample(const data::Dataset& dataset) {
   const data::SampleSpec& spec = dataset.spec();
   if (spec.input_mean.empty() || spec.input.shape.size() != 3 || !dataset.transforms()) return;
@@ -73,7 +73,7 @@ void check_first_sample(const data::Dataset& dataset) {
   check_normalised(input, spec);
 }
 
-// A state is that of a place of the batch.
+// A state belongs to a place of the batch.
 void check_replay(const config::RunConfig& config, const data::Dataset& train, bool drops_last) {
   if (config.loss.replay_buffer == 0) return;
   const auto refuse = [&](std::string_view what, std::string_view remedy) {
@@ -126,7 +126,7 @@ RunLength RunData::start_loader(const Layout& layout, const observe::Tracer& tra
   data::PipelineOptions options = pipeline_options(config_, layout.replicas, device_, drops_last_, layout.shard.region());
   reading_events(layout).add_to(options);
   options.tracer = &tracer;
-  if (stream_) options.num_workers = 0;  // what reads ahead would draw pairs that a resumed run never sees
+  if (stream_) options.num_workers = 0;  // reading ahead would draw pairs that a resumed run never sees
   region_ = options.region.value_or(data::whole(train_->spec())), rules_ = options.rules;
   loader_options_ = std::move(options);
   if (config_.loss.replay_buffer > 0) open_replay(layout);
@@ -176,7 +176,7 @@ bool RunData::wait_for_step(const std::function<bool()>& is_stopped, bool is_fir
 void RunData::set_steps(int64_t steps) {
   if (!sequences_ || steps == steps_) return;
   const data::PipelineState place = loader_->state();
-  loader_.reset();  // it reads the samples of before
+  loader_.reset();  // it reads the old samples
   steps_ = steps;
   sequences_ = train_->of_steps(steps_, config_.loss.multistep.most());
   open_loader();
@@ -184,13 +184,13 @@ void RunData::set_steps(int64_t steps) {
 }
 
 std::string RunData::own_nonfinite(const data::PipelineState& step) const {
-  if (stream_) return {};  // a pair that was drawn is gone; each was looked at when it came
+  if (stream_) return {};  // a drawn pair is gone; each was checked when it came
   try {
     for (const data::SampleKey& key : loader_->keys_of(step)) {
       if (std::string found = data::first_nonfinite(samples(), key, region_, rules_); !found.empty()) return found;
     }
   } catch (const Error&) {
-    // what cannot be read again explains nothing
+    // data that cannot be read again explain nothing
   }
   return {};
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// How the loop of a run ends: with its last step, or before.
+// The end of a run's loop: after its last step, or before.
 #include <ATen/ops/full.h>
 
 #include <cmath>
@@ -38,7 +38,7 @@ void RunLoop::finish() {
   context_.log.info("DONE ---- rank 0");
 }
 
-// All are here, and the steps since the last checkpoint would be done again where no rank has the whole state.
+// All ranks are here. Without a checkpoint the steps since the last one are lost if no rank has the whole state.
 void RunLoop::save_for_next_round() {
   if (parts_.checkpoints.carries()) return;
   try {
@@ -59,7 +59,7 @@ void RunLoop::say_checkpoints() {
 int RunLoop::stop_signal() const {
   const int own = context_.interrupt.signal_number();
   if (context_.world.size() == 1) return own;
-  constexpr int64_t kByHand = 1000;  // before those of a launcher that a Ctrl-C makes send others
+  constexpr int64_t kByHand = 1000;  // above the signals that a launcher sends to others after a Ctrl-C
   const at::Tensor number = at::full({1}, own == SIGINT ? kByHand : int64_t{own}, at::kLong);
   const auto most = parallel::all_reduce(context_.world.world_group(), number, parallel::Reduction::Max).item<int64_t>();
   return most == kByHand ? SIGINT : static_cast<int>(most);

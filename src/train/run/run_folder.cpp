@@ -47,7 +47,7 @@ void RunFolder::check_rules(const config::RunConfig& config) const {
     const std::string text = read_file(config_file(), 1 << 24);
     change = config::pinned_difference(config::saved_values(text, config_file().string()), config);
   } catch (const ConfigError&) {
-    return;  // difference() says what is wrong with the file; the checkpoint has the rules too
+    return;  // difference() reports the fault of the file; the checkpoint has the rules too
   }
   if (change.empty()) return;
   throw ConfigError("train", cat("the run to resume has other rules: path=", path_.string(), ", ", change),

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The folder of a run, laid out as the tutorials do: out.log and logs/ (TensorBoard); besides config.yaml and checkpoints/
+// The folder of a run, laid out as by the tutorials: out.log and logs/ (TensorBoard); besides, config.yaml and checkpoints/
 // (ours).
 #pragma once
 
@@ -14,9 +14,9 @@ namespace welkin::train {
 class RunFolder {
  public:
   static constexpr const char* kDataFile =
-      "data.json";  // what the data are that a run trains on (interchange/sample_spec_json.h)
+      "data.json";  // description of the data that a run trains on (interchange/sample_spec_json.h)
 
-  // Where the run of this configuration goes (config/resolve/paths.h). Touches nothing.
+  // The folder of a run of this configuration (config/resolve/paths.h). Touches nothing.
   RunFolder(const config::RunConfig& config, int64_t world_size);
 
   const std::filesystem::path& path() const { return path_; }
@@ -27,15 +27,15 @@ class RunFolder {
   std::filesystem::path config_file() const { return path_ / "config.yaml"; }
   std::filesystem::path data_file() const { return path_ / kDataFile; }
 
-  // A folder that holds another configuration is a ConfigError naming the first differences, unless `config` resumes: then `note`
-  // is told about them. Rules of sampling and --compat may not differ even then. Touches nothing.
+  // A folder that holds another configuration is a ConfigError naming the first differences, unless `config` resumes: then
+  // `note` gets them. Rules of sampling and --compat may not differ even then. Touches nothing.
   void check(const config::RunConfig& config, int64_t world_size, const std::function<void(const std::string&)>& note) const;
 
   // Makes the folders. Throws DataError when the file system refuses.
   void make() const;
 
-  // Writes config.yaml: from here on the folder is this configuration's. Called when the run is about to step, so that one which
-  // cannot start takes no folder from the corrected one.
+  // Writes config.yaml: from here on the folder belongs to this configuration. Called when the run is about to step, so that a
+  // run which cannot start does not take the folder from the corrected one.
   void claim(const config::RunConfig& config) const;
 
  private:

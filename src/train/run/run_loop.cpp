@@ -107,8 +107,8 @@ bool RunLoop::run() {
   return state_.is_finished();
 }
 
-// In fp32, without autocast and gradient, in training mode; the pipeline then starts over, so no epoch misses a batch (unless
-// first_batch_rule says that it does).
+// In fp32, without autocast and gradient, in training mode. The pipeline then starts over, so that no epoch misses a batch
+// (unless first_batch_rule says that it does).
 double RunLoop::first_batch_loss() {
   const at::NoGradGuard no_grad;
   double sum = 0;
@@ -143,7 +143,7 @@ void RunLoop::report_initial_losses() {
   parts_.report.initial(train_loss, parts_.validator.first_batch());
 }
 
-// With what follows after this epoch: its samples, and ends of epochs that take as long as the last one did.
+// Includes the rest of the run: its samples, and ends of epochs that take as long as the last one.
 observe::ProgressOptions RunLoop::progress_options() const {
   const int64_t epochs = epochs_of(state_.length);
   const int64_t epochs_left = std::max<int64_t>(epochs - state_.position.epoch - 1, 0);
@@ -156,7 +156,7 @@ observe::ProgressOptions RunLoop::progress_options() const {
           .now_s = {}};
 }
 
-// Waits for the samples of a step where another program hands them over. Once it has ended, the run's length is what was done.
+// Waits for the samples of a step if another program hands them over. When it has ended, the run's length is the steps done.
 bool RunLoop::has_samples() {
   const auto is_stopped = [this] { return look_at_time(), wants_stop(); };
   if (parts_.data.wait_for_step(is_stopped, /*is_first=*/state_.position.iteration == 0)) return true;
@@ -187,7 +187,7 @@ void RunLoop::train_epoch() {
     if (context_.listener != nullptr) context_.listener->stepped(reached_step());
     if (!state_.epoch_is_complete()) parts_.checkpoints.save_if_due(/*is_best=*/false);
   }
-  nonfinite_.flush();  // also waits for the device, so the time is that of the work
+  nonfinite_.flush();  // waits for the device, so that the time includes its work
   progress.finish();
   parts_.report.add_seconds(watch.seconds());
 }
@@ -219,7 +219,7 @@ void RunLoop::follow_curriculum() {
   parts_.data.set_steps(steps);
 }
 
-// Of all ranks: whether one was asked to stop, whether notes about samples wait, and whether all have written a checkpoint.
+// Reads all ranks' requests: if one was asked to stop, if notes about samples wait, if all have written a checkpoint.
 void RunLoop::read_requests(const StepRecord& record) {
   bool all_have_written = true;
   if (record.requests.defined()) {
@@ -236,7 +236,7 @@ void RunLoop::read_requests(const StepRecord& record) {
   tell_saved();
 }
 
-// Beside training some steps after it began.
+// A checkpoint beside training is reported some steps after it began.
 void RunLoop::tell_saved() {
   for (const std::filesystem::path& folder : parts_.checkpoints.take_saved()) parts_.health.saved(folder.string());
   for (const std::filesystem::path& folder : parts_.checkpoints.take_damaged()) {
@@ -245,7 +245,7 @@ void RunLoop::tell_saved() {
   parts_.health.saves_every(parts_.checkpoints.interval(), parts_.checkpoints.expected_goodput());
 }
 
-// The tutorials' range: what of reading and copying is not hidden.
+// The tutorials' range: the part of reading and copying that is not hidden.
 data::Batch RunLoop::next_batch() {
   const observe::Span span(&parts_.profile.tracer(), "data copy in", state_.position.step_in_epoch);
   data::Batch batch = parts_.data.loader().next();
@@ -266,7 +266,7 @@ void RunLoop::step_from(const Step::Source& next) {
   read_requests(record);
 }
 
-// Reports and validates; a signal during validation leaves the epoch complete and unfinished, to be finished after a resume.
+// Reports and validates. A signal during validation leaves the epoch complete and unfinished: a resumed run finishes it.
 void RunLoop::finish_epoch() {
   const Stopwatch watch;
   parts_.report.epoch(parts_.meter);
@@ -314,7 +314,7 @@ bool RunLoop::validate() {
   return true;
 }
 
-// The first rank's values, where ranks must end together.
+// Takes the first rank's values, so that all ranks end together.
 void RunLoop::judge(const ValidationReport& report) {
   best_candidate_ = value_of(report, best_metric_);
   if (!early_stop_) return;
@@ -323,13 +323,13 @@ void RunLoop::judge(const ValidationReport& report) {
   stopping_value_ = value.item<double>();
 }
 
-// One clock decides, that of the first rank.
+// The clock of the first rank decides.
 void RunLoop::look_at_time() {
   if (!context_.time_limit || !context_.world.is_main() || out_of_time_) return;
   out_of_time_ = context_.time_limit->is_due(longest_step_s_, parts_.checkpoints.save_seconds());
 }
 
-// Ranks step together only if they also stop together: any rank's signal counts, at the same place on all.
+// Ranks that step together must stop together: any rank's signal counts, at the same place on all.
 void RunLoop::agree_to_stop() {
   look_at_time();
   if (context_.world.size() == 1) return;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The loop of a run: steps, ends of epochs with their validation and checkpoints, and stopping where a signal or the end asks for
-// it. What one step does is Step (train/step/step.h) and nothing else.
+// The loop of a run: steps, ends of epochs with their validation and checkpoints, and stopping at the end or after a signal.
+// One step is the work of Step (train/step/step.h) alone.
 #pragma once
 
 #include <c10/core/Device.h>
@@ -27,7 +27,7 @@
 
 namespace welkin::train {
 
-// What a loop works on. All of it outlives the loop.
+// The parts of a run that a loop uses. All of them outlive the loop.
 struct LoopParts {
   const TrainerContext& context;
   TrainSetup& setup;
@@ -46,16 +46,16 @@ class RunLoop {
  public:
   explicit RunLoop(const LoopParts& parts);
 
-  // From the state's position to the end of the run, or to a signal; then a checkpoint is saved. True at the end. Every rank
+  // Runs from the state's position to the end of the run, or to a signal; then saves a checkpoint. True at the end. Every rank
   // calls it. Throws Interrupted when a signal came and nothing could be saved.
   bool run();
 
-  // Of an elastic run: the ranks have agreed to leave between two steps, for a round with others.
+  // True if the ranks of an elastic run have agreed to leave between two steps, for a round with other ranks.
   bool regroups() const { return regroup_agreed_; }
   bool interrupted() const { return context_.world.size() == 1 ? wants_stop() : stop_agreed_; }
-  // Of an interrupted run: SIGINT where any rank was sent it; 0 where the time limit ends it. Every rank calls it.
+  // The signal of an interrupted run: SIGINT if any rank got it; 0 if the time limit ends the run. Every rank calls it.
   int stop_signal() const;
-  // One step that belongs to no epoch.
+  // Makes one step that belongs to no epoch.
   void step_from(const Step::Source& next);
 
  private:
@@ -97,10 +97,10 @@ class RunLoop {
   std::optional<ValidationMetric> stopping_metric_;
   std::optional<EarlyStop> early_stop_;
   double best_candidate_ = 0, stopping_value_ = 0;  // of the latest validation
-  double epoch_end_s_ = 0;                          // that the latest end of an epoch took
+  double epoch_end_s_ = 0;                          // duration of the latest end of an epoch
   double longest_step_s_ = 0;                       // of this process
-  bool out_of_time_ = false;                        // of the first rank: the time limit ends the run
-  bool stop_agreed_ = false;                        // of many ranks: one of them wants to stop
+  bool out_of_time_ = false;                        // on the first rank: the time limit ends the run
+  bool stop_agreed_ = false;                        // with many ranks: one of them wants to stop
   bool regroup_agreed_ = false;
 };
 

@@ -23,13 +23,13 @@
 namespace welkin::train {
 namespace {
 
-// Of the peak that a run reports against: a fiftieth of the epoch's time is what measuring it may take.
+// The time to measure the peak that a run reports against: at most a fiftieth of the epoch's time.
 double seconds_for_peak(double epoch_seconds) {
   constexpr double kShare = 0.02, kMostSeconds = 0.3;
   return std::min(kMostSeconds, kShare * epoch_seconds);
 }
 
-// Scalars of this step are in the earlier files already, unless the epoch's end is still to be done.
+// Earlier files have the scalars of this step already, unless the epoch's end is still to be done.
 std::optional<int64_t> void_from(const RunState& state) {
   if (!state.resumed) return {};
   return state.position.iteration + (state.epoch_is_complete() ? 0 : 1);
@@ -105,7 +105,7 @@ void RunReport::loss_weights() {
   context_.log.info(cat("Weights of channels in the loss: ", join(words, ", ")));
 }
 
-// The buckets are those of the plan: they are cut anew after the first step, in the order in which gradients came.
+// The buckets are the planned ones: after the first step they are rebuilt in the order in which gradients came.
 void RunReport::ranks() {
   if (context_.world.size() == 1) return;
   const Layout& layout = setup_.layout;
@@ -167,7 +167,7 @@ void RunReport::epoch(const EpochMeter& meter) {
   if (state_.picture) metric_logger_.picture(*state_.picture, state_.position.iteration);
 }
 
-// Where no peak is kept every rank measures, at the same time as it computes.
+// If no peak is kept, every rank measures at the same time, since all compute at the same time.
 std::string RunReport::throughput() {
   if (train_flops_ <= 0 || seconds_ <= 0) return {};
   if (keeps_peak(context_, device_) && !context_.world.is_main()) return {};
@@ -210,7 +210,7 @@ std::optional<ForecastPair> RunReport::on_forward(const data::Batch& batch, cons
 
 namespace {
 
-// The last member's plane, (H, W), on all.
+// Returns the last member's plane, (H, W), on all members.
 at::Tensor plane_of_last(const parallel::Group& group, const at::Tensor& plane, int64_t rows, int64_t columns) {
   at::Tensor shared = plane.defined() ? plane : at::empty({rows, columns}, at::kFloat);
   parallel::broadcast(group, shared, group.size() - 1);
@@ -226,7 +226,7 @@ void RunReport::share(std::optional<ForecastPair>& picture) const {
   if (picture) sizes.copy_(at::tensor(picture->target.sizes(), at::kLong));
   parallel::broadcast(stages, sizes, stages.size() - 1);
   const auto rows = sizes[0].item<int64_t>(), columns = sizes[1].item<int64_t>();
-  if (rows == 0) return;  // no samples there in a short step
+  if (rows == 0) return;  // the last stage had no samples in a short step
   if (!picture) picture.emplace();
   picture->target = plane_of_last(stages, picture->target, rows, columns);
   picture->prediction = plane_of_last(stages, picture->prediction, rows, columns);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a run says about itself: its set-up in the log, and per epoch losses, times and throughput in the metric log.
+// The report of a run: its set-up in the log, and per epoch losses, times and throughput in the metric log.
 #pragma once
 
 #include <c10/core/Device.h>
@@ -26,24 +26,24 @@ class RunReport {
   RunReport(const TrainerContext& context, const TrainSetup& setup, const RunData& data, const RunState& state,
             c10::Device device, const ScalarFiles& files);
 
-  void setup();  // model, ranks, kernels: lines of the log
+  void setup();  // logs lines about model, ranks, kernels
   void initial(double train_loss, const ValidationReport& valid);
 
-  // Of this process and epoch.
-  void add_step(const StepRecord& record);  // waits for the device where log_every_n_steps asks for a line
+  // Adds to the sums of this process and epoch.
+  void add_step(const StepRecord& record);  // waits for the device if log_every_n_steps asks for a line
   void add_seconds(double seconds) { seconds_ += seconds; }
   void epoch(const EpochMeter& meter);
   void validation(const ValidationReport& report) { metric_logger_.validation(report, state_.position.iteration); }
   void event(const std::string& name, int64_t step) { metric_logger_.event(name, step); }
   void begin_epoch();
-  void finish();  // what is still buffered, and the traffic between ranks
-  void flush();   // the same without the traffic; and who was turned away
+  void finish();  // writes what is still buffered, and logs the traffic between ranks
+  void flush();   // the same without the traffic; also logs refused connections
 
-  // Whether this step's forward pass is one to look at: its memory is logged, or its prediction drawn.
+  // True if this step's forward pass is needed: its memory is logged, or its prediction is drawn.
   bool wants_forward() const { return draws_this_step() || logs_this_step(); }
-  // The picture of the first micro-batch's first sample, where this step has one.
+  // The picture of the first micro-batch's first sample, if this step has one.
   std::optional<ForecastPair> on_forward(const data::Batch& batch, const at::Tensor& prediction);
-  // Of a pipeline the last stage has it, and the first rank writes it: afterwards all have it. Every rank calls it in each step.
+  // In a pipeline it sends the picture of the last stage to all; the first rank writes it. Every rank calls it in each step.
   void share(std::optional<ForecastPair>& picture) const;
 
  private:
@@ -61,7 +61,7 @@ class RunReport {
   const RunState& state_;
   c10::Device device_;
   MetricLogger metric_logger_;
-  PeakSource peak_;  // of a rank
+  PeakSource peak_;  // for one rank
   StepLog step_log_;
   double train_flops_ = 0;  // per sample
   double seconds_ = 0;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// How a run continues: from a checkpoint, from the memory of the round before, or from another program's weights.
+// Continues a run: from a checkpoint, from the memory of the round before, or from another program's weights.
 #include <ATen/ops/tensor.h>
 #include <ATen/ops/zeros.h>
 
@@ -25,7 +25,7 @@
 namespace welkin::train {
 namespace {
 
-// Order and content of the samples belong to the run: other files would be another run.
+// Order and content of the samples belong to the run: with other files it would be another run.
 void check_same_data(const CheckpointIndex& index, const std::vector<data::FileFingerprint>& now,
                      const config::DataConfig& config) {
   if (config.allow_changed_data || index.data.empty()) return;
@@ -43,13 +43,13 @@ CheckpointGroup own_group_of(std::vector<CheckpointGroup> groups, const std::str
 
 }  // namespace
 
-// A run that keeps an average from now on begins it with the weights, and one that looks for spikes knows no steps yet.
+// An average that is kept only from now on begins with the weights; a spike window begins empty.
 bool RunCheckpoints::lacks(const Checkpoint& checkpoint, const CheckpointGroup& group) const {
   if (group.name == kSpikeGroup) return !checkpoint.contains(stored_name(group.name, "spike_count"));
   return group.name == kAverageGroup && !checkpoint.contains(stored_name(group.name, "updates"));
 }
 
-// The best value so far, unless the run is judged by another metric now: then it is sought anew.
+// Loads the best value so far, unless another metric decides now: then the best is sought anew.
 void RunCheckpoints::load_judgement(const CheckpointIndex& index) {
   state_.early_stop = index.stopping;
   const std::string before = index.best_metric.empty() ? kValidationLoss : index.best_metric;
@@ -62,7 +62,7 @@ void RunCheckpoints::load_judgement(const CheckpointIndex& index) {
   }
 }
 
-// A position means other samples under other rules.
+// Under other rules a position means other samples.
 void RunCheckpoints::check_rules(const Checkpoint& checkpoint) const {
   const std::string name = cat("config of ", checkpoint.folder().string());
   const std::string change = config::pinned_difference(config::saved_values(checkpoint.index().config, name), config_);
@@ -71,7 +71,7 @@ void RunCheckpoints::check_rules(const Checkpoint& checkpoint) const {
                         "Resume with the rules of the checkpoint, or start a new run with another --run_num");
 }
 
-// From another program: weights, perhaps an optimizer's state, and a number of steps, from which the rest follows.
+// Loads another program's checkpoint: weights, perhaps an optimizer's state, and a number of steps, which determines the rest.
 void RunCheckpoints::load_imported(const Checkpoint& checkpoint) {
   read_parts(checkpoint, model_group(setup_.table, *setup_.model), tensor_layout());
   const auto is_of_optimizer = [](const auto& row) { return row.first.starts_with("optimizer."); };
@@ -91,7 +91,7 @@ void RunCheckpoints::load_imported(const Checkpoint& checkpoint) {
   data_.loader().resume({.epoch = state_.position.epoch, .step = state_.position.step_in_epoch});
 }
 
-// The weights of a file of any format, for a run that begins: of each what this rank has.
+// Loads the weights of a file of any format for a run that begins; each rank reads its parts.
 void RunCheckpoints::load_initial_weights() {
   if (context_.init_from.empty()) return;
   const interchange::State state =
@@ -103,7 +103,7 @@ void RunCheckpoints::load_initial_weights() {
   if (setup_.weight_average) setup_.weight_average->restart();
 }
 
-// Another optimizer than the one that saved may have states of the same meaning, and of the same names then.
+// Two optimizers may have states with the same meaning, which then have the same names.
 void RunCheckpoints::load_optimizer(const Checkpoint& checkpoint, const CheckpointGroup& group) {
   const config::ResumedOptimizer how = config_.loop.resume_optimizer;
   if (how == config::ResumedOptimizer::Same) {
@@ -154,7 +154,7 @@ void RunCheckpoints::go_on_from(const CheckpointIndex& index) {
   data_.loader().resume({.epoch = state_.position.epoch + (at_end ? 1 : 0), .step = at_end ? 0 : state_.position.step_in_epoch});
 }
 
-// What to go on from; nothing where the run begins.
+// Finds the checkpoint to go on from; nothing if the run begins.
 std::optional<Checkpoint> RunCheckpoints::find() {
   const auto say = [this](const std::string& line) { context_.log.info(line); };
   if (!config_.loop.resume) {
@@ -177,7 +177,7 @@ void RunCheckpoints::check_none(size_t damaged) const {
   context_.log.info("There is no checkpoint to resume from: the run starts from the beginning");
 }
 
-// From the memory of a rank of the round before. Every rank calls it.
+// Takes the state from the memory of a rank of the round before. Every rank calls it.
 bool RunCheckpoints::take_carried() {
   if (context_.elastic == nullptr || !is_replicated(config_)) return false;
   const auto shared = share_state(context_.world, context_.elastic->carried.get(), own_groups());
@@ -197,7 +197,7 @@ void RunCheckpoints::start_or_resume() {
   } else if (!is_carried) {
     load_initial_weights();
   }
-  setup_.data_parallel->after_update();  // weights that are gathered follow what was loaded
+  setup_.data_parallel->after_update();  // gathered weights follow the loaded ones
   setup_.data_parallel->complete_weights();
   const bool chooses = std::ranges::any_of(places_.all(), &CheckpointPlace::is_auto);
   const bool saves_on_the_way =
@@ -210,7 +210,7 @@ void RunCheckpoints::start_or_resume() {
   if (context_.world.size() > 1) parallel::check_replicas(setup_.table, setup_.layout.groups, "at the start");
 }
 
-// The best so far is the best that is there: the process before may have ended between saving one and naming it.
+// The best so far is the best that is there: the process before may have ended between saving it and naming it.
 void RunCheckpoints::find_best() {
   const at::Tensor told = at::zeros({3}, at::kDouble);
   if (context_.world.is_main()) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Where a run stands: what a checkpoint brings back besides the tensors of model and optimizer.
+// The state of a run: the values in a checkpoint besides the tensors of model and optimizer.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -25,13 +25,13 @@ struct RunState {
   std::optional<int64_t> best_step;       // and the step that had it
   StoppingCount early_stop;
   bool stops_early = false;             // early stopping has ended the run
-  std::optional<ForecastPair> picture;  // what the model made of a sample of the epoch's last step
+  std::optional<ForecastPair> picture;  // the prediction of a sample of the epoch's last step
 
-  int64_t steps_so_far() const { return position.epoch * length.steps_per_epoch + position.step_in_epoch; }  // by place
+  int64_t steps_so_far() const { return position.epoch * length.steps_per_epoch + position.step_in_epoch; }  // by position
   bool all_steps_done() const { return position.iteration >= length.total_steps; }
   bool ends_full_epoch() const { return position.step_in_epoch == length.steps_per_epoch; }
-  // From the last step of an epoch on until its end has been done: a checkpoint in between continues there. Where the run ends
-  // within an epoch, the position stays there for a run that goes on further; that its end is done shows in the validation loss.
+  // True from the last step of an epoch until its end is done: a checkpoint in between continues there. A run that ends within
+  // an epoch keeps this position for a run that goes on further; a validation loss then shows that the end is done.
   bool epoch_is_complete() const {
     return ends_full_epoch() || (all_steps_done() && position.step_in_epoch > 0 && !validation_loss);
   }

@@ -99,7 +99,7 @@ struct Trainer::Running {
   Validator validator;
   RunCheckpoints checkpoints;
   std::optional<RunHealth> health;
-  std::optional<RunReport> report;  // of the state that a checkpoint may have brought
+  std::optional<RunReport> report;  // it depends on the state, which may come from a checkpoint
   std::optional<RunLoop> loop;
 };
 
@@ -118,7 +118,7 @@ RunOutcome Trainer::run() {
   }
 }
 
-// An error ends a round of an elastic job, and perhaps not the job.
+// An error ends a round of an elastic job, but perhaps not the job.
 void Trainer::say_failed(const std::string& error) {
   if (const std::string strangers = context_.world.strangers_text(); !strangers.empty()) context_.log.warning(strangers);
   if (context_.elastic != nullptr) return;
@@ -164,7 +164,7 @@ RunOutcome Trainer::run_to_the_end() {
           .has_lost_records = profile_->has_lost()};
 }
 
-// Of this process's steps: rounds of an elastic job follow each other in it, and a late one may have none.
+// The first step of this process. It may run several rounds of an elastic job, and a late round may have no steps.
 int64_t Trainer::first_step() const {
   if (context_.elastic == nullptr) return state_.position.iteration;
   if (!context_.elastic->first_step) context_.elastic->first_step = state_.position.iteration;
@@ -184,7 +184,7 @@ void Trainer::check_and_open(parallel::MeshGroups groups) {
   check_state_transforms(config_, data_.train().spec());
   layout_ = make_layout(std::move(groups), {config_, context_.registries, data_.train().spec(), device_});
   data_.check(layout_);
-  parallel::barrier(context_.world.world_group());  // all have looked at the folder before the first writes there
+  parallel::barrier(context_.world.world_group());  // all ranks have checked the folder before the first one writes there
 }
 
 void Trainer::open_folder() {
@@ -201,7 +201,7 @@ void Trainer::open_folder() {
   context_.log.info(config::backend_note(context_.resolved, kind));
 }
 
-// From here on the configuration says a number, as the folder and checkpoints do.
+// From here on the configuration has a number, as the folder and checkpoints do.
 void Trainer::choose_micro_batch() {
   if (!config_.loop.micro_batch_size.is_auto) return;
   const SetupSource source{config_, context_.registries, data_.train().spec(), device_, context_.world.world_group()};
@@ -233,7 +233,7 @@ void Trainer::make_setup() {
                            device_,
                            context_.world.world_group(),
                            buffer_bytes_,
-                           device_.is_cpu() ? buffer_bytes_ : 0};  // the loader for validation has as much
+                           device_.is_cpu() ? buffer_bytes_ : 0};  // as much again for the validation loader
   setup_ = train::make_setup(layout_, source, state_.length);
   for (const std::string& note : {setup_->freeze_note, setup_->checkpointing_note, setup_->attention_note, layout_.shard_note}) {
     if (!note.empty()) context_.log.info(note);
@@ -245,7 +245,7 @@ void Trainer::make_setup() {
   for (const std::string& line : doubtful_grid(config_.model, around_globe, data_.train().spec())) context_.log.warning(line);
 }
 
-// A run of its own, which takes nothing of the folder's other runs.
+// The test is a run of its own: it uses nothing of the folder's other runs.
 RunOutcome Trainer::find_lr() {
   EpochMeter meter(device_);
   RunCheckpoints(context_, folder_.checkpoint_folder(), *setup_, meter, data_, state_, device_).load_initial_weights();
@@ -267,7 +267,7 @@ RunOutcome Trainer::find_lr() {
   return {.completed = true, .iterations = static_cast<int64_t>(range.points().size()), .folder = folder_.path()};
 }
 
-// From the checkpoint or the beginning, up to the first step.
+// Loads the checkpoint or begins, up to the first step.
 void Trainer::start_loop() {
   const int64_t before = cpu_memory_allocated();
   running_ = std::make_unique<Running>(context_, *setup_, data_, state_, *profile_, folder_, device_, phase_times_.get());
@@ -287,7 +287,7 @@ void Trainer::start_loop() {
   tell_round();
 }
 
-// Of an elastic run, what has changed since the round before.
+// In an elastic run: reports the changes since the round before.
 void Trainer::tell_round() {
   const ElasticRound* round = context_.elastic;
   if (round == nullptr || round->number == 1) return;
@@ -302,7 +302,7 @@ void Trainer::carry_state() {
   if (running_ && running_->loop && state_.is_whole) context_.elastic->carried = running_->checkpoints.carry();
 }
 
-// The error with what the memory holds, which the log has as a table.
+// Adds the content of the memory to the error, and logs it as a table.
 MemoryError Trainer::out_of_memory(const MemoryError& found) const {
   MemoryError error = explained(found, known_memory(setup_.get(), buffer_bytes_, data_.has_loader()), config_);
   context_.log.error(cat("Out of memory at step ", state_.position.iteration + 1));

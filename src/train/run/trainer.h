@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // A training run: it sets up what the configuration names, in the order of run_to_the_end(), and hands over to the loop
-// (run_loop.h). All that the user may have got wrong is found before anything is written.
+// (run_loop.h). It finds every possible mistake of the user before anything is written.
 #pragma once
 
 #include <c10/core/Device.h>
@@ -29,11 +29,11 @@ class Trainer {
   explicit Trainer(TrainerContext context);
   ~Trainer();
 
-  // The whole run; every rank calls it. Throws ConfigError, DataError, CheckpointError, NonFiniteError, MemoryError; CommError
-  // when another rank does not go along; Interrupted when a signal came and nothing could be saved.
+  // Runs to the end; every rank calls it. Throws ConfigError, DataError, CheckpointError, NonFiniteError, MemoryError;
+  // CommError when another rank does not take part; Interrupted when a signal came and nothing could be saved.
   RunOutcome run();
-  // Of an elastic run, after run(): leaves this rank's state in the round, where it is whole and not shared out. What the other
-  // ranks did to it is of no matter: it exchanges nothing.
+  // For an elastic run, after run(): leaves this rank's state in the round, if it is whole and not shared out. It exchanges
+  // nothing, so it works whatever became of the other ranks.
   void carry_state();
 
  private:
@@ -52,19 +52,19 @@ class Trainer {
 
   TrainerContext context_;
   const config::RunConfig& config_;
-  std::optional<ProcessSession> session_;  // before all that computes, and until it is gone
+  std::optional<ProcessSession> session_;  // made before, and destroyed after, everything that computes
   RunFolder folder_;
-  std::optional<RunLock> lock_;  // of the first rank
-  std::string folder_note_;      // what a resumed run has changed; for the log, which opens later
+  std::optional<RunLock> lock_;  // on the first rank
+  std::string folder_note_;      // changes of a resumed run; for the log, which opens later
   c10::Device device_ = c10::kCPU;
-  std::unique_ptr<PhaseTimes> phase_times_;  // null where ranks are not compared
-  std::unique_ptr<ProfileSession> profile_;  // before the data, whose threads read ahead and tell it until they are gone
+  std::unique_ptr<PhaseTimes> phase_times_;  // null if ranks are not compared
+  std::unique_ptr<ProfileSession> profile_;  // before the data, whose threads read ahead and report to it until they end
   RunData data_;
   Layout layout_;
   std::unique_ptr<TrainSetup> setup_;
   RunState state_;
-  int64_t buffer_bytes_ = 0;  // of batches in the loaders, where memory is counted
-  struct Running;             // what is made around the set-up, up to the loop
+  int64_t buffer_bytes_ = 0;  // of batches in the loaders, if memory is counted
+  struct Running;             // objects around the set-up, up to the loop
   std::unique_ptr<Running> running_;
 };
 

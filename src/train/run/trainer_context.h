@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a run is given by the program, and what it gives back.
+// The inputs of a run from the program, and its results.
 #pragma once
 
 #include <cstdint>
@@ -24,12 +24,12 @@
 
 namespace welkin::train {
 
-// Where a run is: a step that was made, of those of the whole run, in an epoch (from 1).
+// The position of a run: a step that was made, out of all steps of the run, in an epoch (from 1).
 struct ReachedStep {
   int64_t step = 0, total_steps = 0, epoch = 0;
 };
 
-// What a program that runs the trainer within itself is told, on the loop's thread. It changes nothing of the run.
+// A program that runs the trainer within itself implements it. Called on the loop's thread. It changes nothing of the run.
 class RunListener {
  public:
   RunListener() = default;
@@ -37,46 +37,46 @@ class RunListener {
   RunListener& operator=(const RunListener&) = delete;
   virtual ~RunListener() = default;
   virtual void stepped(const ReachedStep& at) = 0;  // waits for no device
-  // After a validation: mean loss of the epoch's steps, loss over the validation data, learning rate of the last step.
+  // Called after a validation: mean loss of the epoch's steps, validation loss, learning rate of the last step.
   virtual void validated(const ReachedStep& at, double train_loss, double valid_loss, double rate) = 0;
 };
 
-// What it refers to outlives the run.
+// The objects that it refers to outlive the run.
 struct TrainerContext {
-  config::Resolved resolved;  // the trainer puts a number in the place of an `auto`
+  config::Resolved resolved;  // the trainer replaces an `auto` by a number
   const Registries& registries;
   observe::Console& console;
   observe::RunLog& log;
   const InterruptWatch& interrupt;
   const parallel::World& world;
-  std::string resume_command;  // what the user types to go on, for the line after an interrupt; empty: not known
+  std::string resume_command;  // the command that continues the run, for the line after an interrupt; empty: not known
   std::string init_from = {};  // a checkpoint of any format whose weights a run begins with; empty: from the seed
-  interchange::InitialWeights initial_weights = {};  // how they are taken from it
+  interchange::InitialWeights initial_weights = {};  // how its weights are taken
   std::optional<TimeLimit> time_limit = {};          // of the first rank, which decides for all
   std::optional<LrRangeOptions> find_lr = {};        // test learning rates instead of training
-  std::filesystem::path peak_file = {};              // where the peak that MFU refers to is kept; empty: nowhere
-  bool measure_peak = false;                         // although one is kept
+  std::filesystem::path peak_file = {};              // the file with the peak that MFU refers to; empty: none
+  bool measure_peak = false;                         // measure even if one is kept
   ProfileOptions profile = {};
-  observe::SpanSink* span_recorder = nullptr;        // hears every span of the run
-  FaultInjector* faults = nullptr;                   // makes faults happen; a listener of its spans where it needs them
+  observe::SpanSink* span_recorder = nullptr;        // receives every span of the run
+  FaultInjector* faults = nullptr;                   // makes faults happen; it listens to spans if it needs them
   ElasticRound* elastic = nullptr;                   // ranks may come and go
-  RunListener* listener = nullptr;                   // hears how far the run is
-  std::string benchy_file = {};                      // what BENCHY_CONFIG_FILE names; empty: benchy's defaults
+  RunListener* listener = nullptr;                   // receives the run's progress
+  std::string benchy_file = {};                      // the value of BENCHY_CONFIG_FILE; empty: benchy's defaults
   std::function<void(const std::string&)> say = {};  // a line for stdout: benchy's
-  // Prints at once from any rank, since the others may be waiting for it. The log is used where it is empty.
+  // Prints at once from any rank, since the others may be waiting for it. If it is empty, the log is used.
   std::function<void(const std::string&)> say_now = {};
 
-  // Ranks after which the run's folder is named.
+  // The number of ranks in the name of the run's folder.
   int64_t run_size() const { return elastic == nullptr ? world.size() : elastic->run_size; }
   void warn_at_once(const std::string& text) const { say_now ? say_now(text) : log.warning(text); }
 };
 
 struct RunOutcome {
   bool completed = false;  // false: interrupted, and saved
-  bool regroups = false;   // then: it was left between two steps, for a round with other ranks
-  int stop_signal = 0;     // then: the same on every rank; 0: the time limit
+  bool regroups = false;   // if not completed: the run was left between two steps, for a round with other ranks
+  int stop_signal = 0;     // if not completed: equal on every rank; 0: the time limit
   int64_t iterations = 0;
-  int64_t own_steps = 0;  // of these those since this process began or resumed the run
+  int64_t own_steps = 0;  // those of `iterations` since this process began or resumed the run
   std::filesystem::path folder;
   bool has_lost_records = false;  // a trace or a timeline could not be written; the log says why
 };

@@ -38,9 +38,9 @@ model::ForwardContext validation_context(const config::RunConfig& config, const 
 
 }  // namespace
 
-// float64 on the device, which is read only once, at the end: sums over samples of loss and RMSE, how many have a point with a
-// value (a loss of nothing counts not at all, as if those samples were not there), how many have a loss that is not finite, the
-// RMSE of the watched channels, and over how many samples each RMSE is: those in which the channel has a point with a value.
+// float64 on the device, read once at the end: sums over samples of loss and RMSE; numbers of samples that have a point with a
+// value (a sample without any counts as absent), and whose loss is not finite; the RMSE of the watched channels; the number of
+// samples of each RMSE: those in which the channel has a point with a value.
 struct Validator::Sums {
   explicit Sums(at::Tensor zeros) : own(std::move(zeros)) {}
   at::Tensor own;
@@ -127,7 +127,7 @@ at::Tensor Validator::batch_sums(const data::Batch& batch, config::AmpMode mode)
 
 at::Tensor Validator::sums_of(const at::Tensor& prediction, const data::Batch& batch) const {
   at::Tensor sums = zero_sums(watched_.size(), device_);
-  // Sums over samples, or over the means of batches.
+  // Sums over samples, or over batch means.
   const double share = validation_averages_batches(config_) ? static_cast<double>(batch.step_samples) : 1.0;
   const at::Tensor losses = shard_.losses(*setup_.loss, prediction, batch.target);
   sums[0].copy_(losses.sum().to(at::kDouble) / share);
@@ -157,7 +157,7 @@ at::Tensor Validator::sums_of(const at::Tensor& prediction, const data::Batch& b
 
 // Sums over the ranks in one message, then the means.
 ValidationReport Validator::report(Sums& sums, double seconds) const {
-  const bool is_shared = config_.parallel.rank_invariant;  // each step's sum is everybody's already
+  const bool is_shared = config_.parallel.rank_invariant;  // each step's sum is the same on all ranks already
   const at::Tensor total = (is_shared ? sums.own : parallel::all_reduce(replicas_, sums.own)).cpu();
   const double weight = total[2].item<double>();
   ValidationReport report{.loss = total[0].item<double>() / weight,
@@ -172,7 +172,7 @@ ValidationReport Validator::report(Sums& sums, double seconds) const {
   return report;
 }
 
-// The micro-batches of one step, one behind the other. The last stage knows the sums, and tells the others.
+// Passes the micro-batches of one step in a row. The last stage has the sums and sends them to the others.
 void Validator::add_pipeline_step(Sums& sums, config::AmpMode mode) {
   const at::NoGradGuard no_grad;
   const ops::AutocastGuard autocast(device_.type(), autocast_dtype(mode));
@@ -199,7 +199,7 @@ void Validator::add_pipeline_step(Sums& sums, config::AmpMode mode) {
   sums.own += step_sums;
 }
 
-// All micro-batches of one step.
+// Adds all micro-batches of one step.
 void Validator::add_step(Sums& sums, config::AmpMode mode) {
   if (setup_.pipeline) return add_pipeline_step(sums, mode);
   parallel::TreeSum units(replicas_);
@@ -239,7 +239,7 @@ void Validator::check_trained(double loss) const {
   if (has_holes_ && loss == 0) refuse_no_points("training");
 }
 
-// Of the first batch alone the samples may have no point, though others have: its loss is NaN then.
+// The samples of the first batch may have no point although others have: then its loss is NaN.
 ValidationReport Validator::first_batch() {
   Sums sums(zero_sums(watched_.size(), device_));
   pipeline_.resume({.epoch = 0, .step = 0});

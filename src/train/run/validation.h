@@ -23,11 +23,11 @@
 
 namespace welkin::train {
 
-// The samples of one step on this rank of `replicas`, in forward passes of micro_batch_size; of each sample `region`.
+// The samples of one step on this rank of `replicas`, in forward passes of micro_batch_size; only `region` of each sample.
 data::PipelineOptions pipeline_options(const config::RunConfig& config, const parallel::Group& replicas, c10::Device device,
                                        bool drop_last, const std::optional<data::Region>& region = {});
 
-// What a pipeline tells and asks while it reads (data::PipelineOptions).
+// The events and questions of a pipeline while it reads (data::PipelineOptions).
 struct ReadingEvents {
   std::function<void(const std::string&)> report{}, stalled{};
   std::function<std::vector<int64_t>(const std::vector<int64_t>&)> agree{};
@@ -35,28 +35,28 @@ struct ReadingEvents {
   void add_to(data::PipelineOptions& options) const { options.report = report, options.stalled = stalled, options.agree = agree; }
 };
 
-// What the report says of a metric.
+// The report's value of a metric.
 double value_of(const ValidationReport& report, const ValidationMetric& metric);
 
 class Validator {
  public:
-  // All references outlive it. Ranks that train alike share the samples, and all get the report.
+  // All references outlive it. Replicas share the samples, and all get the report.
   Validator(const data::Dataset& dataset, TrainSetup& setup, const config::RunConfig& config, c10::Device device,
             const ReadingEvents& events);
 
-  // Evaluation mode, autocast as in training. Nothing when `stop()`, which must say the same on every rank, said so between two
-  // steps. `epoch` (from 0) matters only where the rules draw samples anew. DataError where no point has a value.
+  // Evaluation mode, autocast as in training. Nothing if `stop()`, which must be equal on every rank, was true between two
+  // steps. `epoch` (from 0) matters only if the rules draw samples anew. DataError if no point has a value.
   std::optional<ValidationReport> run(int64_t epoch, const std::function<bool()>& stop);
 
-  // After the first epoch: DataError where its loss is 0 since no target of it had a point with a value.
+  // Called after the first epoch: DataError if its loss is 0 because no target had a point with a value.
   void check_trained(double loss) const;
 
-  // The first batch alone in fp32 and in the model's present mode, as the tutorials' initial losses; leaves no trace.
+  // The first batch alone, in fp32 and in the model's present mode, as for the tutorials' initial losses; changes no state.
   ValidationReport first_batch();
 
  private:
   struct Sums;
-  int64_t rmse_samples(int64_t place) const;  // where the number of samples of the RMSE at that place stands
+  int64_t rmse_samples(int64_t place) const;  // index of the number of samples of the RMSE at that place
   at::Tensor batch_sums(const data::Batch& batch, config::AmpMode mode) const;
   at::Tensor sums_of(const at::Tensor& prediction, const data::Batch& batch) const;
   void add_step(Sums& sums, config::AmpMode mode);
@@ -66,7 +66,7 @@ class Validator {
   TrainSetup& setup_;
   const config::RunConfig& config_;
   parallel::Group replicas_;
-  SampleShard shard_;  // of each sample, what this rank reads
+  SampleShard shard_;  // the part of each sample that this rank reads
   c10::Device device_;
   at::Tensor weights_;            // (H) of the rows; undefined for boxes
   bool has_holes_ = false;        // points of the target may have no value

@@ -14,7 +14,7 @@ namespace {
 
 std::string text_of_bytes(int64_t bytes) { return format_bytes(static_cast<uint64_t>(bytes)); }
 
-// To three digits.
+// Rounded to three digits.
 double rounded_seconds(double seconds) {
   const double unit = std::pow(10.0, std::floor(std::log10(std::max(seconds, 1e-6))) - 2);
   return std::round(seconds / unit) * unit;

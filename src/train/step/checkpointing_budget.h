@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// `activation_checkpointing: budget:GIB`: the parts that run again so that a step takes at most so much memory of its device, all
-// counted (weights, gradients, states, activations, buffers of batches), and as little time as it can.
+// `activation_checkpointing: budget:GIB`: chooses the parts that run again, so that a step takes at most so much memory of its
+// device, all included (weights, gradients, states, activations, buffers of batches), and as little time as possible.
 #pragma once
 
 #include <cstdint>
@@ -19,10 +19,10 @@ struct BudgetChoice {
   std::string note;                // for the log
 };
 
-// The choice for what was measured. ConfigError with the least that is possible where the budget is below it.
+// The choice for a measured step. ConfigError with the least possible memory if the budget is below it.
 BudgetChoice choose_within(const ProbedStep& probed, const config::RunConfig& config);
 
-// Measures and chooses; a few steps long. Every rank calls it, and all choose the same.
+// Measures and chooses, in a few steps. Every rank calls it, and all choose the same.
 BudgetChoice choose_for_budget(const Layout& layout, const SetupSource& source, const RunLength& length);
 
 }  // namespace welkin::train

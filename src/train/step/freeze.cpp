@@ -16,7 +16,7 @@ int64_t elements_of(const parallel::ParamRow& row) {
   return elements;
 }
 
-// The number of parameters that it matches.
+// Freezes the parameters that the pattern matches; returns their number.
 size_t freeze_matching(const parallel::ParamTable& table, const std::string& pattern) {
   std::vector<std::string> names;
   size_t found = 0;

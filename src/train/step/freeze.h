@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Parameters that keep their values (key `freeze`): they get no gradient, so that the optimizer has no state for them, nothing is
+// Parameters that keep their values (key `freeze`): they get no gradient, so the optimizer has no state for them, nothing is
 // exchanged, and no weight decay acts.
 #pragma once
 
@@ -10,8 +10,8 @@
 
 namespace welkin::train {
 
-// Every parameter whose name a pattern (core/glob.h) matches. Returns the line for the log; empty without patterns. ConfigError
-// for a pattern that matches none, and where nothing is left to train. Before anything is made for the gradients.
+// Freezes every parameter whose name a pattern (core/glob.h) matches; returns the line for the log, empty without patterns.
+// ConfigError for a pattern without a match, and if nothing is left to train. Called before gradients get any memory.
 std::string freeze_parameters(const parallel::ParamTable& table, const std::vector<std::string>& patterns);
 
 }  // namespace welkin::train

@@ -18,7 +18,7 @@ namespace {
 
 bool is_planned(const parallel::Mesh& mesh) { return mesh.size(parallel::Axis::Tp | parallel::kSampleParts) > 1; }
 
-// `note`: why the plan exchanges keys and values as it does, where that was left to it.
+// `note`: the reason for the way in which the plan exchanges keys and values, if the plan chose it.
 parallel::Plan make_plan(const parallel::Mesh& mesh, const SetupSource& source, std::string& note) {
   const config::ModelConfig& model = source.config.model;
   const std::vector<std::string> planned = source.registries.plans.names();
@@ -67,7 +67,7 @@ void share_out(Layout& layout, const config::ParallelConfig& config, bool with_c
   layout.shard_note = "shard has nothing to share out: there is one data-parallel rank";
 }
 
-// What keeps whole training states, or needs what is there only now and then.
+// Refuses options that keep whole training states, or that need values which are there only now and then.
 void check_sharding(const config::RunConfig& config) {
   const config::ParallelConfig& parallel = config.parallel;
   if (parallel.shard == config::ShardStage::None) return;
@@ -120,7 +120,7 @@ Layout make_layout(parallel::MeshGroups groups, const SetupSource& source) {
   }
   layout.plan = make_plan(layout.groups.mesh(), source, layout.context_note);
   layout.shard = SampleShard(*layout.plan, layout.groups, source.spec);
-  // Where every gradient is a part of a sum over ranks that share samples too, one exchange over all of them serves both.
+  // If every gradient is a part of a sum over ranks that share samples, one exchange over replicas and these ranks serves both.
   const bool has_cp = !layout.shard.is_whole() && !parallel.rank_invariant && !parallel.noddp;
   if (has_cp) layout.exchange = layout.groups.along(parallel::kDp | parallel::kSampleParts);
   share_out(layout, parallel, has_cp);

@@ -22,7 +22,7 @@ namespace {
 
 std::string room_text(int64_t bytes) { return format_bytes(static_cast<uint64_t>(std::max<int64_t>(0, bytes))); }
 
-// The limit that a probe has to keep to, so that it ends with an error and not with the process; of the CPU.
+// A memory limit on the CPU for a probe, so that it ends with an error and not with the process.
 class ProbeLimit {
  public:
   ProbeLimit(c10::Device device, int64_t bytes) : before_(cpu_memory_limit()) {
@@ -81,7 +81,7 @@ std::string reason(const MicroBatchQuestion& question, const MicroBatchCost& cos
   return cat(text, ", so ", larger, " would take ", room_text(cost.of(larger)));
 }
 
-// Two forward passes, so that the second meets the gradients of the first.
+// A configuration with two forward passes, so that the second adds to the gradients of the first.
 config::RunConfig config_for(const config::RunConfig& config, int64_t replicas, int64_t samples) {
   config::RunConfig own = config;
   own.loop.micro_batch_size = samples;
@@ -100,7 +100,7 @@ int64_t peak_of_step(const Layout& layout, const SetupSource& source, int64_t sa
   return max_memory_allocated(source.device) - steps.extra_bytes();
 }
 
-// Of the loaders for training and validation, as many buffers as each has (data/pipeline/pipeline.cpp).
+// Bytes of the loaders for training and validation, as many buffers as each has (data/pipeline/pipeline.cpp).
 int64_t buffer_bytes_of(const SetupSource& source) {
   constexpr int64_t kLoaders = 2, kHeld = 2;
   int64_t values = 0;
@@ -125,7 +125,7 @@ MicroBatchChoice choose_micro_batch(const MicroBatchQuestion& question) {
 }
 
 MemoryRoom memory_room(c10::Device device, int64_t processes) {
-  constexpr double kShare = 0.9;  // the rest is for what is no tensor
+  constexpr double kShare = 0.9;  // the rest is for memory other than tensors
   if (const double limit = memory_limit_gib(device); limit > 0) return {bytes_of_limit(limit), "memory_limit_gib"};
   if (!device.is_cpu()) {
     const DeviceMemoryState state = device_memory_state(device.index());
@@ -145,7 +145,7 @@ MicroBatchChoice choose_micro_batch(const Layout& layout, const SetupSource& sou
   MicroBatchQuestion question{.local_batch = config::batch_plan(source.config, layout.replicas.size()).local,
                               .buffer_bytes = buffer_bytes_of(source),
                               .room = memory_room(source.device, processes),
-                              .is_tried = source.world_group.size() == 1};  // an error of one rank leaves the others waiting
+                              .is_tried = source.world_group.size() == 1};  // else one rank's error leaves the others waiting
   question.agree = [&](std::vector<double>& values) {
     if (source.world_group.size() == 1) return;
     values.push_back(-static_cast<double>(question.room.bytes));

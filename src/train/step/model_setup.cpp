@@ -35,7 +35,7 @@ std::vector<int64_t> added_channels(const config::ModelConfig& config, const dat
   if (!config.residual_except.empty()) except = config::chosen_channels(config.residual_except, "residual_except", names);
   except.resize(added.size(), false);
   for (size_t c = 0; c < added.size(); ++c) {
-    // Of boxes other quantities may stand there: what is added to what is the user's choice.
+    // For boxes the input may be another quantity: the user decides what is added to what.
     const auto input = static_cast<size_t>(added[c]);  // -1 is behind all of them
     const bool is_same_quantity =
         c < names.size() && input < spec.input.channels.size() && spec.input.channels[input] == names[c];
@@ -63,7 +63,7 @@ model::ModelPtr build_model(const Registries& registries, const config::RunConfi
   return model;
 }
 
-// The CPU's kernels keep the weights of convolutions in an order of their own, out of which cuDNN would copy them in every step.
+// The CPU kernels keep convolution weights in an order of their own, from which cuDNN would copy them in every step.
 void to_memory_format(model::Model& model, bool channels_last) {
   const at::NoGradGuard no_grad;
   for (at::Tensor& parameter : model.parameters()) parameter.set_data(in_memory_format(parameter, channels_last));
@@ -102,7 +102,7 @@ CheckpointGroup model_group(const parallel::ParamTable& table, const model::Mode
 
 namespace {
 
-// A rank has its share of each block along `dim`, with all that stands inside of it.
+// A rank has its share of each block along `dim`, with all the inner dims.
 ops::PartRuns runs_of(const PiecePlace& place) {
   ops::PartRuns runs{.begin = place.begin};
   if (place.layout.ranks == 1) return runs;

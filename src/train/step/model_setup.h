@@ -20,34 +20,34 @@ namespace welkin::train {
 
 model::ModelShape shape_of(const data::SampleSpec& spec);
 
-// ConfigError where the model adds an input to its output, or is fed its predictions, and a channel of them is clipped,
-// logarithmic or normalised as input otherwise than as target.
+// ConfigError if the model adds an input to its output, or is fed its predictions, and one of these channels is clipped,
+// logarithmic or normalised differently as input and as target.
 void check_state_transforms(const config::RunConfig& config, const data::SampleSpec& spec);
 
-// Built and initialised from the seed.
+// Builds the model and initialises it from the seed.
 model::ModelPtr build_model(const Registries& registries, const config::RunConfig& config, const data::SampleSpec& spec,
                             c10::Device device);
 
-// Weights of convolutions as cuDNN takes them, contiguous or channels-last; values and shapes stay. Before anything points to
-// them.
+// Puts convolution weights into the order that cuDNN takes, contiguous or channels-last; values and shapes stay. Called before
+// anything points to them.
 void to_memory_format(model::Model& model, bool channels_last);
-// The values of one of them.
+// The same values for one weight.
 at::Tensor in_memory_format(const at::Tensor& weight, bool channels_last);
 
-// Of a tensor of so many dims: channels-last exists for four and five.
+// The format for tensors of so many dims: channels-last exists for four and five.
 at::MemoryFormat memory_format(int64_t dims, bool channels_last);
 
 // The cost of one sample; zeros when the model does not say.
 model::ModelCost cost_of(const Registries& registries, const config::RunConfig& config, const data::SampleSpec& spec);
 
-// Of one block; nothing when the model does not say.
+// The size of one block's attention; nothing when the model does not say.
 std::optional<model::AttentionSize> attention_size(const Registries& registries, const config::RunConfig& config,
                                                    const data::SampleSpec& spec);
 
 // The table's parameters and the model's buffers: the group "model" of a checkpoint.
 CheckpointGroup model_group(const parallel::ParamTable& table, const model::Model& model);
 
-// Of those that are trained, in their order: what of each this rank has.
+// The trained parameters, in their order: of each the part that this rank has.
 std::vector<OptimizerParameter> optimizer_parameters(const parallel::ParamTable& table, const Layout& layout);
 
 }  // namespace welkin::train

@@ -16,7 +16,7 @@
 namespace welkin::train {
 namespace {
 
-// Of the part of the samples that this rank reads; the values do not matter.
+// A tensor of the part of the samples that this rank reads; the values do not matter.
 at::Tensor made_up(const data::ArraySpec& spec, const Layout& layout, int64_t samples, c10::Device device) {
   std::vector<int64_t> shape = spec.shape;
   if (const std::optional<data::Region> region = layout.shard.region()) {

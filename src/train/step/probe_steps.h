@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Steps of a set-up that is made for measuring and then dropped, on made-up batches of the configured size: what is measured
-// there leaves no trace in the run's own weights, states, counters and data. Memory is counted from the first of them on.
+// Steps of a set-up that is made for measuring and then dropped, on made-up batches of the configured size. They change nothing
+// in the run's own weights, states, counters and data. Memory is counted from the first of them on.
 #pragma once
 
 #include <cstdint>
@@ -14,7 +14,7 @@ namespace welkin::train {
 
 class ProbeSteps {
  public:
-  // `layout` and `source` outlive it. Every rank calls it, and run(). MemoryError where a step does not fit.
+  // `layout` and `source` outlive it. Every rank calls it, and run(). MemoryError if a step does not fit.
   ProbeSteps(const Layout& layout, const SetupSource& source, const RunLength& length, const SiteInstaller& install);
   ProbeSteps(const ProbeSteps&) = delete;
   ProbeSteps& operator=(const ProbeSteps&) = delete;
@@ -22,7 +22,7 @@ class ProbeSteps {
   // One optimizer step with all its micro-batches. Waits for the device.
   void run();
   TrainSetup& setup() { return *setup_; }
-  // Of the made-up batch where a run's own lies in the buffers of its loader: on a CPU.
+  // Bytes of the made-up batch if a run's own batch lies in the buffers of its loader: on a CPU.
   int64_t extra_bytes() const { return extra_bytes_; }
 
  private:
@@ -37,7 +37,7 @@ class ProbeSteps {
   int64_t extra_bytes_ = 0;
 };
 
-// Waits for what was sent to the device; nothing on a CPU.
+// Waits for all work of the device; nothing on a CPU.
 void settle(c10::Device device);
 
 }  // namespace welkin::train

@@ -71,13 +71,13 @@ StepRecord RecordedStep::run_in_graph(const Source& next, double stop_requested)
   return record;
 }
 
-// All ranks come to the same answer. In a short step some may have nothing, and so other work than the rest.
+// All ranks come to the same answer. In a short step some may have no samples, and so different work.
 bool RecordedStep::may_be_recorded(const data::Batch& first, int64_t samples) const {
   if (wants_forward_ && wants_forward_(first)) return false;
   return world_group_.size() == 1 || samples == global_batch_size_;
 }
 
-// Everything is on the device or the same in every step. The first backward pass finds no gradients and makes them in the
+// Every value is on the device or the same in every step. The first backward pass finds no gradients and makes them in the
 // recordings' memory; the later ones add to them there.
 void RecordedStep::record(const data::Batch& batch) {
   is_recording_ = true;
@@ -94,7 +94,7 @@ void RecordedStep::record(const data::Batch& batch) {
   gradients_ = step_.clear_gradients();
 }
 
-// A copy: the next replay writes over them, and they are read later.
+// Returns a copy: the next replay overwrites the numbers, and they are read later.
 StepRecord RecordedStep::recorded_numbers() const {
   const at::Tensor numbers = numbers_.clone();
   const auto single = [&](int64_t i) { return numbers.select(0, i).to(at::kFloat); };

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// A step as recordings that are replayed (CUDA graphs): one per kind of micro-batch, the last with all that comes after it. It
-// wraps an EagerStep, whose parts it records; steps that are not of the recorded form, or whose predictions somebody wants to
-// see, run eagerly, with the same result.
+// A step as recordings that are replayed (CUDA graphs): one per kind of micro-batch, the last with all the work after it. It
+// wraps an EagerStep, whose parts it records. Steps of another shape, or whose predictions are observed, run eagerly, with the
+// same result.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -31,10 +31,10 @@ class RecordedStep : public Step {
   const observe::Tracer* tracer_;
   std::function<bool(const data::Batch&)> wants_forward_;
   StepGraph graph_;
-  bool is_recording_ = false;  // nobody looks into a recording's work
+  bool is_recording_ = false;  // no callbacks during a recording
   EagerStep step_;
 
-  // Where the recordings write, again in every replay.
+  // Outputs of the recordings, written again in every replay.
   at::Tensor loss_;                    // () float32 of the micro-batches so far
   at::Tensor numbers_;                 // (8) float64: see recorded_numbers()
   std::vector<at::Tensor> gradients_;  // kept, since the recordings point to them

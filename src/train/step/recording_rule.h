@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Which steps of a run are recorded and replayed, and which are not. No device and no tensor.
+// Decides which steps of a run are recorded and replayed. No device and no tensor.
 #pragma once
 
 #include <cstdint>
@@ -9,7 +9,7 @@
 
 namespace welkin::train {
 
-// What a recording has fixed: steps are the same work where these are equal.
+// The values that a recording fixes: steps with equal ones do the same work.
 struct StepShape {
   std::vector<int64_t> input, target;  // sizes of the first micro-batch
   int64_t num_micro = 1;

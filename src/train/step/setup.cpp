@@ -38,7 +38,7 @@ parallel::DataParallelOptions data_parallel_options(const config::ParallelConfig
   return options;
 }
 
-// Wavenumbers are those of whole rows.
+// Wavenumbers need whole rows.
 void check_spectral(const Layout& layout, const config::RunConfig& config) {
   if (config.loss.spectral_weight == 0 || layout.shard.is_whole()) return;
   throw ConfigError("loss",
@@ -49,7 +49,7 @@ void check_spectral(const Layout& layout, const config::RunConfig& config) {
                                                         : "Leave spatial out, or set spectral_weight to 0");
 }
 
-// Boxes have no steps in time, and noise on states alone.
+// Boxes have no steps in time, and no noise on states alone.
 void roll_out(TrainSetup& setup, const SetupSource& source) {
   const config::RunConfig& config = source.config;
   const bool disturbs = config.loss.input_noise > 0 || config.loss.ensemble_members > 1;
@@ -87,7 +87,7 @@ parallel::ShardingOptions sharding_options(const config::RunConfig& run) {
           .gather = {.reshard_after_forward = config.reshard_after_forward, .prefetch = config.shard_prefetch}};
 }
 
-// A stage's pass is a forward pass for those who bring its weights, and for those who take what it keeps.
+// For weights that are brought and for activation offload a stage's pass is a forward pass.
 void surround_passes(TrainSetup& setup) {
   if (!setup.pipeline) return;
   const auto before = [&setup](int64_t chunk) {
@@ -139,7 +139,7 @@ at::Tensor TrainSetup::forward(const at::Tensor& input, const model::ForwardCont
   return output;
 }
 
-// A step of the model in training: where it runs again it keeps its input alone.
+// A step of the model in training: if steps run again, it keeps only its input.
 at::Tensor TrainSetup::forward_step(const at::Tensor& input, const model::ForwardContext& context) const {
   if (!runs_steps_again || !at::GradMode::is_enabled()) return forward(input, context);
   std::vector<at::Tensor> weights;
@@ -173,7 +173,7 @@ at::Tensor TrainSetup::losses(const at::Tensor& input, const at::Tensor& target,
   return rollout->losses(input, target, context, step, on_first);
 }
 
-// All passes, one after the other, are what the other ranks' are.
+// Makes the same passes as the other ranks, in the same order.
 at::Tensor TrainSetup::outputs_of_zeros(const at::Tensor& input, const at::Tensor& target) const {
   if (!rollout) return forward_zeros(input).sum();
   const auto zeros = [](const at::Tensor& like) {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a training step works on, made from a configuration in one call: by the trainer, and by what measures steps without one.
-// It knows no data pipeline, no folder and no log.
+// The objects of a training step, made from a configuration in one call: for the trainer, and for code that measures steps
+// without one. It knows no data pipeline, no folder and no log.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -30,32 +30,32 @@
 
 namespace welkin::train {
 
-// What a step should take, where it was measured before.
+// The predicted cost of a step, if it was measured before.
 struct PredictedStep {
   int64_t peak_bytes = 0;  // of tensors on the device
   double seconds = 0;      // without waiting for data
 };
 
-// Others point into it, so it stays where it was made.
+// It must not move: others point into it.
 struct TrainSetup {
   explicit TrainSetup(const Layout& how) : layout(how) {}
   TrainSetup(const TrainSetup&) = delete;
   TrainSetup& operator=(const TrainSetup&) = delete;
 
-  // model->forward(), for which weights that are shared out are whole. Ranks that share them make as many passes. Of a pipeline,
+  // model->forward() with shared-out weights gathered. Ranks that share weights make equally many passes. In a pipeline:
   // through all its stages and without gradients; its ranks call it together.
   at::Tensor forward(const at::Tensor& input, const model::ForwardContext& context) const;
-  // Where weights are gathered for a pass, a rank without samples takes part with a sample of zeros, shaped as those of `like`
-  // (..., any number), and every rank makes as many passes as the one that has most. Elsewhere `own`.
+  // If weights are gathered for a pass: a rank without samples passes a sample of zeros, shaped like those of `like` (..., any
+  // number). joint_passes(): the largest `own` of all ranks then, since all make equally many passes; else `own`.
   at::Tensor forward_zeros(const at::Tensor& like) const;
-  // (B): the losses of samples as the loader gives them, with what comes around their forward passes; `on_first` sees the first
-  // prediction and may be empty. Not of a pipeline.
+  // (B): the losses of samples as the loader gives them, with the work around their forward passes. `on_first` gets the first
+  // prediction; may be empty. Not in a pipeline.
   at::Tensor losses(const at::Tensor& input, const at::Tensor& target, const model::ForwardContext& context,
                     const PredictionHook& on_first = {}) const;
-  // (), of a rank without samples: as many passes as losses() makes, through a sample of zeros.
+  // (), for a rank without samples: makes as many passes as losses(), through a sample of zeros.
   at::Tensor outputs_of_zeros(const at::Tensor& input, const at::Tensor& target) const;
   at::Tensor forward_step(const at::Tensor& input, const model::ForwardContext& context) const;
-  std::vector<at::Tensor> weights_of_chunk(int64_t chunk) const;  // that this stage of a pipeline works with, of those here
+  std::vector<at::Tensor> weights_of_chunk(int64_t chunk) const;  // those here that this pipeline stage uses
   int64_t joint_passes(int64_t own) const;
   bool joins_passes() const { return data_parallel->joins_every_forward(); }
   bool is_sharded() const { return layout.sharding.shards.size() > 1; }
@@ -64,40 +64,40 @@ struct TrainSetup {
   model::ModelPtr model;                   // in training mode, with its initial weights
   parallel::ParamTable table;              // the model's parameters; of a pipeline those of this rank's stages
   bool has_plan = false;                   // tensor parallelism can split the model
-  std::string freeze_note;                 // which parameters keep their values; empty: none
-  std::string checkpointing_note;          // what was chosen for a budget of memory; empty: there is none
-  std::optional<PredictedStep> predicted;  // with it
-  std::string attention_note;              // which form of torch's attention was chosen, and why; empty where there is no choice
-  std::unique_ptr<parallel::PipelineEngine> pipeline;  // null where no pipeline cuts the model
+  std::string freeze_note;                 // the frozen parameters; empty: none
+  std::string checkpointing_note;          // the choice for a memory budget; empty: there is none
+  std::optional<PredictedStep> predicted;  // the cost with that choice
+  std::string attention_note;              // the chosen form of torch's attention, and why; empty if there is no choice
+  std::unique_ptr<parallel::PipelineEngine> pipeline;  // null without a pipeline
   std::unique_ptr<parallel::GradientExchange> data_parallel;
-  std::unique_ptr<parallel::TreeSum> unit_sum;  // rank_invariant, in the place of data_parallel's exchange
+  std::unique_ptr<parallel::TreeSum> unit_sum;  // rank_invariant: replaces data_parallel's exchange
   LossPtr loss;
-  std::unique_ptr<TrainingRollout> rollout;  // null where a sample is trained for one step of the model, on its input as it is
-  bool runs_steps_again = false;             // then each of its steps keeps its input alone
+  std::unique_ptr<TrainingRollout> rollout;  // null if a sample is trained for one step of the model, on its input as it is
+  bool runs_steps_again = false;             // then each of its steps keeps only its input
 
   OptimizerPtr optimizer;
   std::unique_ptr<WeightAverage> weight_average;  // null unless ema_decay is given
   std::unique_ptr<LossScaler> scaler;
   std::unique_ptr<LrTable> lr_table;
-  std::unique_ptr<SpikeGuard> spikes;                     // null where on_spike is off
+  std::unique_ptr<SpikeGuard> spikes;                     // null if on_spike is off
   std::unique_ptr<ActivationOffload> activation_offload;  // null unless activations are offloaded
-  std::vector<std::string> offload_notes;                 // what is kept outside of the device's memory, and where
-  int64_t offload_buffers = 0;                            // bytes of the CPU's memory through which it comes
+  std::vector<std::string> offload_notes;                 // where state outside of the device's memory is kept
+  int64_t offload_buffers = 0;                            // bytes of the CPU's memory for its transfers
   at::Tensor counter;                                     // () int64 on the device: steps done, which keys dropout
 };
 
-// Whole when it returns. Every rank calls it. ConfigError for names that nothing is registered under; MemoryError, with what the
-// memory holds, where the model or the optimizer's state does not fit. `layout` outlives it.
+// Returns a complete set-up. Every rank calls it. ConfigError for names that nothing is registered under; MemoryError, with the
+// use of the memory, if the model or the optimizer's state does not fit. `layout` outlives it.
 std::unique_ptr<TrainSetup> make_setup(const Layout& layout, const SetupSource& source, const RunLength& length);
 
-// Installs at the sites of a model which a plan has split, before weights are shared out.
+// Installs wrappers at the sites of a model after a plan has split it, and before weights are shared out.
 using SiteInstaller = std::function<void(model::Model&, const parallel::ParamTable&)>;
 
-// The same with `install` in the place of what the configuration says of activation checkpointing.
+// The same with `install` instead of the configured activation checkpointing.
 std::unique_ptr<TrainSetup> make_setup(const Layout& layout, const SetupSource& source, const RunLength& length,
                                        const SiteInstaller& install);
 
-// What its memory is for, as far as it is made; null before that. `buffers`: bytes of batches, if these are made.
+// The use of memory by the parts that are made; `setup` null: none is. `buffers`: bytes of batches, if these are made.
 KnownMemory known_memory(const TrainSetup* setup, int64_t buffers, bool has_buffers);
 
 }  // namespace welkin::train

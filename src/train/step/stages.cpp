@@ -39,7 +39,7 @@ void refuse(const config::ParallelConfig& parallel, const std::vector<Refused>& 
   }
 }
 
-// What works on whole models, or on steps that are no table of passes; and what keeps the input of a layer apart from its graph.
+// Refuses options that need whole models or have no table of passes, and those that keep a layer's input off its graph.
 void check_options(const config::RunConfig& config) {
   const config::ParallelConfig& parallel = config.parallel;
   const config::CheckpointedPart part = config.loop.activation_checkpointing.part;
@@ -65,7 +65,7 @@ void check_micro_batches(const config::RunConfig& config, int64_t replicas) {
   parallel::make_schedule(config.parallel.pipeline_schedule, shape);
 }
 
-// The input of a later step of the model is where the prediction before it is made, and is sent to the first stage.
+// The last stage makes the prediction that the next model step takes as input, and sends it to the first stage.
 void check_readers(const Segments& segments, const std::vector<parallel::StageRange>& stages, const SetupSource& source) {
   if (!has_sequences(source.config, source.spec)) return;
   for (size_t stage = 1; stage + 1 < stages.size(); ++stage) {
@@ -107,7 +107,7 @@ void check_linear_layers(const model::Model& model, const config::RunConfig& con
                     "Take pipeline_schedule: 1f1b");
 }
 
-// A site that reaches over several segments is passed by: what is installed there would do nothing.
+// A pipeline would not run a site that reaches over several segments: a wrapper there would have no effect.
 void check_sites(model::Model& model, const Segments& segments, const config::RunConfig& config) {
   for (const model::Site* site : sites_to_run_again(model, config)) {
     const auto parts = std::ranges::count_if(segments, [&](const model::Segment& segment) {

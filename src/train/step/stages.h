@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A pipeline over a model: where it is cut, what it does not go with, and what of the model a rank keeps.
+// A pipeline over a model: its cuts, the options that it excludes, and the part of the model that a rank keeps.
 #pragma once
 
 #include <cstdint>
@@ -15,33 +15,33 @@
 
 namespace welkin::train {
 
-// As the configuration says, or by the costs of the model; empty where the mesh has no pipeline. ConfigError where the model
-// cannot be cut so, where the schedule cannot take the micro-batches of a step, and for what a pipeline does not go with.
+// The stages as configured, or by the costs of the model; empty if the mesh has no pipeline. ConfigError if the model cannot be
+// cut so, if the schedule cannot take the micro-batches of a step, and for options that exclude a pipeline.
 std::vector<parallel::StageRange> stages_of(const parallel::Mesh& mesh, const SetupSource& source);
 
-// The same of a model for forward passes alone, which any schedule makes alike: so many stages of it.
+// The same for forward passes alone, for which all schedules are equal: cuts the model into so many stages.
 std::vector<parallel::StageRange> cut_model(model::Model& model, const SetupSource& source, int64_t stages);
 
-// Of the same stages, who works with parameters that those of several ranks do. Every rank calls it, once. Empty without stages.
+// For the same stages: the ranks that share parameters between stages. Every rank calls it, once. Empty without stages.
 std::vector<parallel::TiedStages> tied_stages_of(const std::vector<parallel::StageRange>& stages,
                                                  const parallel::MeshGroups& groups, const SetupSource& source);
 
-// Of the same stages, the ranks of the pipeline that may look at the model's input. Empty without stages.
+// For the same stages: the ranks of the pipeline that may read the model's input. Empty without stages.
 std::vector<int64_t> input_readers_of(const std::vector<parallel::StageRange>& stages, int64_t ranks, const SetupSource& source);
 
-// Where gradients by weights wait, with what they need installed in the model; null where no schedule lets them. Before a plan is
-// applied.
+// The queue for weight gradients that wait; installs their hooks in the model. Null if no schedule lets them wait. Called
+// before a plan is applied.
 std::shared_ptr<parallel::WeightQueue> defer_weights(TrainSetup& setup, const config::RunConfig& config);
 
-// Makes setup.pipeline where the layout has stages, and lets go of the parameters of other ranks' stages. Every rank calls it
-// when weights have their values and all sites their wrappers. `weights`: of defer_weights().
+// Makes setup.pipeline if the layout has stages, and frees the parameters of other ranks' stages. Every rank calls it when
+// weights have their values and all sites their wrappers. `weights` is the result of defer_weights().
 void keep_own_stages(TrainSetup& setup, const SetupSource& source, const std::shared_ptr<parallel::WeightQueue>& weights);
 
-// A micro-batch of its own: a loader's buffers are valid until the call after next, and several are under way.
+// A copy of a micro-batch: a loader's buffers are valid until the call after next, and several are under way.
 data::Batch kept(const data::Batch& batch);
 
-// One sample of zeros, for which nothing counts: where ranks make their passes together, one with fewer micro-batches than the
-// others makes up the rest. zero_batch(): with its target.
+// One sample of zeros, which counts nowhere: if ranks make their passes together, a rank with fewer micro-batches than the
+// others adds such ones. zero_batch(): with its target.
 data::Batch zero_batch(const data::Batch& like, const at::Tensor& counter);
 parallel::PipelineBatch zero_micro_batch(const data::Batch& like, uint64_t seed, const at::Tensor& counter);
 

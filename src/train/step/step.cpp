@@ -99,7 +99,7 @@ void EagerStep::micro_step(const data::Batch& batch) {
   if (setup_.unit_sum) add_unit();
 }
 
-// What a backward pass starts from. The exchange averages over its ranks, and the step wants the sum of their shares.
+// The root of the backward pass. The exchange averages over its ranks, but the step needs the sum of their shares.
 at::Tensor EagerStep::scaled_loss(at::Tensor& loss) const {
   at::Tensor scaled = setup_.scaler->scaled(loss);
   if (options_.change_losses) options_.change_losses(loss, scaled);
@@ -116,7 +116,7 @@ at::Tensor EagerStep::nothing_of_all() const {
 
 // The sum of this micro-batch's losses over the samples of the whole step.
 at::Tensor EagerStep::micro_loss(const data::Batch& batch) {
-  if (batch.input.size(0) == 0) {  // a short last step: nothing for this rank, whose gradients the others still wait for
+  if (batch.input.size(0) == 0) {  // a short last step: no samples for this rank, but the others wait for its gradients
     if (setup_.joins_passes()) {
       const ops::AutocastGuard autocast(options_.device.type(), autocast_dtype(config_.precision.amp_mode));
       return setup_.outputs_of_zeros(batch.input, batch.target).to(at::kFloat) * 0;
@@ -135,7 +135,7 @@ at::Tensor EagerStep::losses_of(const data::Batch& batch, const PredictionHook& 
                        {.seed = config_.loop.seed, .step = setup_.counter, .sample = batch.sample}, on_first);
 }
 
-// Of samples of several steps the first one.
+// For samples of several steps it shows the first one.
 void EagerStep::show_forward(const data::Batch& batch, const at::Tensor& prediction) const {
   if (!setup_.rollout) return options_.on_forward(batch, prediction);
   data::Batch first = batch;
@@ -144,7 +144,7 @@ void EagerStep::show_forward(const data::Batch& batch, const at::Tensor& predict
   options_.on_forward(first, prediction);
 }
 
-// Of this rank, or of all where their backward passes go together: a short step may leave one of them fewer samples.
+// The number for this rank, or for all if their backward passes go together: a short step may leave a rank fewer samples.
 int64_t EagerStep::micro_steps_of(const data::Batch& batch) const {
   if (!setup_.data_parallel->joins_every_backward()) return batch.num_micro;
   const int64_t replicas = setup_.layout.replicas.size();
@@ -159,7 +159,7 @@ void EagerStep::join_micro_steps(const data::Batch& last) {
   for (empty.micro = last.micro + 1; empty.micro < micro_steps_of(last); ++empty.micro) micro_step(empty);
 }
 
-// On the device, where sum_over_ranks() reads them: it may be part of a recording, which knows no numbers of the host.
+// Writes to the device, where sum_over_ranks() reads: that may be part of a recording, which takes no host numbers.
 void EagerStep::post_requests(double stop_requested) {
   if (options_.world_group.size() == 1) return;
   requests_.select(0, 0).fill_(stop_requested);
@@ -168,7 +168,7 @@ void EagerStep::post_requests(double stop_requested) {
   requests_.select(0, 3).fill_(options_.others_wait && options_.others_wait() ? 1 : 0);
 }
 
-// From the loss and the gradients of the micro-batches to the update.
+// From the summed loss and gradients of the micro-batches to the update.
 StepRecord EagerStep::finish() {
   StepRecord record;
   setup_.counter += 1;
@@ -200,22 +200,22 @@ StepRecord EagerStep::finish() {
   return record;
 }
 
-// One message per step and rank: the loss, whether somebody wants to stop, and how many notes wait. The gradients are equal on
-// all ranks by now, so that with an equal loss every rank comes to the same verdict.
+// One message per step and rank: the loss, the stop request, and the number of notes that wait. The gradients are equal on all
+// ranks by now, so with an equal loss every rank comes to the same verdict.
 void EagerStep::sum_over_ranks(StepRecord& record) {
   const parallel::Group& world_group = options_.world_group;
   if (world_group.size() == 1) return;
   const at::Tensor packed = at::cat({record.loss.to(at::kDouble).view({1}), requests_});
   const at::Tensor sums = parallel::all_reduce(world_group, packed);
   if (!setup_.unit_sum) {
-    // Ranks of a model have the same, but for those of a pipeline, of which the last stage has it.
+    // Ranks of a model have the same loss, except in a pipeline, where the last stage has it.
     const int64_t stages = setup_.layout.groups.mesh().size(parallel::Axis::Pp);
     record.loss = (sums[0] / (world_group.size() / (setup_.layout.replicas.size() * stages))).to(at::kFloat);
   }
   record.requests = sums.narrow(0, 1, kNumRequests);
 }
 
-// Every rank has the same loss and norm up to rounding: one verdict for all of them.
+// Loss and norm are equal on all ranks only up to rounding: the ranks agree on one verdict.
 void EagerStep::look_for_spike(StepRecord& record) const {
   record.spike = setup_.spikes->judge(record.loss, record.gradient.norm);
   if (options_.world_group.size() > 1) {
@@ -247,8 +247,8 @@ std::vector<at::Tensor> EagerStep::clear_gradients() {
   return gradients;
 }
 
-// Where tensor parallelism splits parameters, or gradients are shared out, a rank knows a part of the gradient only; the verdict
-// is that of all.
+// If tensor parallelism splits parameters, or gradients are shared out, a rank has only a part of the gradient. The verdict is
+// for the whole.
 GradientScope EagerStep::gradient_scope() const {
   GradientScope scope = layer_scope();
   if (!setup_.pipeline) return scope;
@@ -262,7 +262,7 @@ GradientScope EagerStep::gradient_scope() const {
                      const at::Tensor& flag) { return parallel::all_reduce(stages, inner(flag), parallel::Reduction::Max); }};
 }
 
-// Within one stage of a pipeline, or without one.
+// The scope within one stage of a pipeline, or without one.
 GradientScope EagerStep::layer_scope() const {
   const parallel::Group& shards = setup_.layout.sharding.shards;
   GradientScope scope;
@@ -293,7 +293,7 @@ std::vector<size_t> EagerStep::trained_rows() const {
   return rows;
 }
 
-// What optimizers do with parts besides sums of numbers: by numbers of their parameters.
+// The exchanges of parts besides sums of numbers; the optimizer's numbers become rows of the table.
 void EagerStep::add_exchanges(StepInputs& inputs) const {
   const auto in_table = [this](const std::vector<size_t>& parameters) {
     std::vector<size_t> rows;
@@ -317,7 +317,7 @@ SumOverParts EagerStep::sum_over_parts() const {
   };
 }
 
-// rank_invariant: a micro-batch is a unit, whose gradients and loss are taken out to be summed in a fixed order.
+// rank_invariant: a micro-batch is a unit. Its gradients and loss are taken out, to be summed in a fixed order.
 void EagerStep::add_unit() {
   std::vector<at::Tensor> unit;
   for (const parallel::ParamRow& row : setup_.table.rows()) {

@@ -34,15 +34,15 @@ struct StepOptions {
   // Number of notes of this rank that are not shared yet. Their sum over ranks is the second entry of StepRecord::requests.
   // Called after the step has fetched its batches; may be empty.
   std::function<double()> pending_notes{};
-  // Whether this rank has written its part of a checkpoint of all ranks. Called likewise; may be empty.
+  // True if this rank has written its part of a checkpoint of all ranks. Called likewise; may be empty.
   std::function<bool()> files_written{};
-  // Whether this rank knows of processes that wait to join an elastic run. Called likewise; may be empty.
+  // True if this rank knows of processes that wait to join an elastic run. Called likewise; may be empty.
   std::function<bool()> others_wait{};
-  // Each micro-batch with what the model made of it; may be empty. Where steps are recorded it is called for those only whose
+  // Gets each micro-batch with the model's prediction; may be empty. If steps are recorded it is called only for steps whose
   // first micro-batch `wants_forward` accepts.
   std::function<void(const data::Batch&, const at::Tensor&)> on_forward{};
   std::function<bool(const data::Batch&)> wants_forward{};
-  // Each micro-batch's loss and what its backward pass starts from, before that pass: for fault injection; may be empty.
+  // Gets each micro-batch's loss and scaled loss, before the backward pass of the latter: for fault injection; may be empty.
   std::function<void(at::Tensor& loss, at::Tensor& scaled)> change_losses{};
   ops::GraphRecorderPtr recorder{};  // graph_recorder() of step_graph.h; null: every step is sent to the device kernel by kernel
 };
@@ -54,12 +54,12 @@ class Step {
 
   virtual ~Step() = default;
 
-  // Every rank calls it. `stop_requested`: 1 where this rank wants the run to stop; their sum is the first of
+  // Every rank calls it. `stop_requested`: 1 if this rank wants the run to stop; the sum over ranks is the first of
   // StepRecord::requests.
   virtual StepRecord run(const Source& next, double stop_requested = 0) = 0;
 };
 
-// An EagerStep, or a RecordedStep around one where the options have a recorder. `setup` and `config` outlive it.
+// An EagerStep, or a RecordedStep around one if the options have a recorder. `setup` and `config` outlive it.
 std::unique_ptr<Step> make_step(TrainSetup& setup, const config::RunConfig& config, StepOptions options);
 
 // Sends every kernel of every step to the device.
@@ -70,16 +70,16 @@ class EagerStep : public Step {
   EagerStep& operator=(const EagerStep&) = delete;
 
   StepRecord run(const Source& next, double stop_requested = 0) override { return run(fetch(next), next, stop_requested); }
-  // With the first micro-batch, which was fetched already.
+  // The same with the first micro-batch, which was fetched already.
   StepRecord run(data::Batch batch, const Source& next, double stop_requested);
 
   // The parts of run(), which RecordedStep records: begin(), micro_step() for each, post_requests(), finish(), clear_gradients().
-  void begin(const at::Tensor& loss) { loss_ = loss; }  // () float32 zero, to which micro-steps add
+  void begin(const at::Tensor& loss) { loss_ = loss; }  // () float32 zero, to which micro_step() adds
   data::Batch fetch(const Source& next);
   void micro_step(const data::Batch& batch);
   void post_requests(double stop_requested);
   StepRecord finish();
-  std::vector<at::Tensor> clear_gradients();  // and returns them, for who must keep their memory
+  std::vector<at::Tensor> clear_gradients();  // returns them, for a caller that must keep their memory
 
   int64_t samples_of(const data::Batch& batch) const;  // of the batch's step, over all ranks
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A step as recordings (ops/device/device_graph.h): one per kind of micro-batch, which works on tensors that stay where they are.
-// It knows no model and no optimizer; what a micro-batch's work is, the step says (train/step/step.h).
+// A step as recordings (ops/device/device_graph.h): one per kind of micro-batch, which works on tensors that stay in place. It
+// knows no model and no optimizer: the step defines a micro-batch's work (train/step/step.h).
 #pragma once
 
 #include <c10/core/Device.h>
@@ -17,40 +17,40 @@
 
 namespace welkin::train {
 
-// ConfigError where `cuda_graph` is on and steps cannot be recorded: on a CPU, without the CUDA library, with rank_invariant, or
+// ConfigError if `cuda_graph` is on and steps cannot be recorded: on a CPU, without the CUDA library, with rank_invariant, or
 // among ranks that share a GPU.
 void check_cuda_graph(const config::RunConfig& config, c10::Device device);
 void check_cuda_graph(const config::RunConfig& config, const parallel::Group& ranks);
 
-// The recorder that `cuda_graph` asks for; null where it is off.
+// The recorder that `cuda_graph` asks for; null if it is off.
 ops::GraphRecorderPtr graph_recorder(const config::RunConfig& config, c10::Device device);
 
 class StepGraph {
  public:
-  // `channels_last`: as the model wants its input, which is laid out so on the way to its place instead of in each replay.
+  // `channels_last`: the layout of the model's input, which is made in the copy to its place instead of in each replay.
   explicit StepGraph(ops::GraphRecorderPtr recorder, int64_t warm_ups = RecordingRule::kWarmUps, bool channels_last = false)
       : recorder_(std::move(recorder)), rule_(warm_ups), channels_last_(channels_last) {}
 
-  // All of a step happens inside, whatever its phase.
+  // The whole step runs inside of it, in every phase.
   void run(const std::function<void()>& step) { recorder_->run(step); }
 
   // The phase of the step that begins with this micro-batch; `samples` of all ranks. Ranks that step together must come to the
-  // same phase: what is recorded of a collective on one is recorded on all.
+  // same phase: a collective that is recorded on one is recorded on all.
   StepPhase begin(const data::Batch& first, int64_t samples, bool is_watched);
 
-  // In the phases Record and Replay, for each micro-batch of the step in order: copies it to its place and runs `work` on it
-  // there, which is called only to be recorded.
+  // In the phases Record and Replay, for each micro-batch of the step in order: copies it to its place. Runs `work` on it there
+  // only to record it.
   void run_micro(const data::Batch& batch, const std::function<void(const data::Batch&)>& work);
 
   // Waits for the device.
   void wait() { recorder_->wait(); }
 
  private:
-  // First, middle and last micro-batches are other work, and so are those of other sizes.
+  // First, middle and last micro-batches do different work, and so do those of other sizes.
   struct Recording {
     size_t place = 0;
     bool is_first = false, is_last = false;
-    size_t number = 0;  // of the recorder
+    size_t number = 0;  // the recorder's number
   };
 
   size_t place_of(const data::Batch& batch);
@@ -60,7 +60,7 @@ class StepGraph {
   RecordingRule rule_;
   bool channels_last_;
   StepPhase phase_ = StepPhase::Eager;
-  std::vector<data::Batch> places_;  // of them the tensors, which recordings point to
+  std::vector<data::Batch> places_;  // tensors at fixed places, to which recordings point
   std::vector<Recording> recordings_;
 };
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The micro-batches of a step through a pipeline: what the engine does not know of losses, data and the exchange of gradients.
+// The micro-batches of a step through a pipeline: the losses, data and exchange of gradients, which the engine does not know.
 #include <ATen/TensorOperators.h>
 #include <ATen/ops/zeros.h>
 
@@ -18,7 +18,7 @@
 namespace welkin::train {
 namespace {
 
-// What a backward pass starts from that gives every parameter a gradient of zeros, and reads none.
+// A root whose backward pass gives every parameter a gradient of zeros, and reads none.
 at::Tensor zero_gradients(const parallel::ParamTable& table) {
   std::vector<at::Tensor> parameters, zeros;
   for (const parallel::ParamRow& row : table.rows()) {
@@ -29,7 +29,7 @@ at::Tensor zero_gradients(const parallel::ParamTable& table) {
   return parallel::resume_backward(parameters, zeros);
 }
 
-// (), zero, with a gradient of zeros for what has made these.
+// (), zero, with a gradient of zeros for the inputs of these outputs.
 at::Tensor nothing_of(const std::vector<at::Tensor>& outputs) {
   at::Tensor sum = outputs.front().sum();
   for (size_t i = 1; i < outputs.size(); ++i) sum = sum + outputs[i].sum();
@@ -38,7 +38,7 @@ at::Tensor nothing_of(const std::vector<at::Tensor>& outputs) {
 
 }  // namespace
 
-// What the first stage takes of samples of any number of steps, by member.
+// The first stage's inputs of samples with any number of steps, by member.
 std::vector<parallel::PipelineBatch> EagerStep::first_lead(const data::Batch& batch, bool with_noise) const {
   const model::ForwardContext context{.seed = config_.loop.seed, .step = setup_.counter, .sample = batch.sample};
   const at::Tensor input = batch.input.contiguous(memory_format(batch.input.dim(), channels_last_));
@@ -54,8 +54,8 @@ std::vector<parallel::PipelineBatch> EagerStep::first_lead(const data::Batch& ba
   return members;
 }
 
-// Scaled, of one lead's part of the micro-batch's loss; nothing where the lead is not scored. `outputs`: of all members, of which
-// the first is shown.
+// The scaled loss of one lead of the micro-batch; undefined if the lead is not scored. `outputs` are those of all members; the
+// first one is shown.
 at::Tensor EagerStep::lead_loss(const data::Batch& batch, int64_t lead, int64_t leads, const std::vector<at::Tensor>& outputs) {
   if (lead == 1 && options_.on_forward) show_forward(batch, outputs.front());
   const bool only_last = setup_.rollout && setup_.rollout->only_last();
@@ -71,8 +71,8 @@ at::Tensor EagerStep::lead_loss(const data::Batch& batch, int64_t lead, int64_t 
   return scaled;
 }
 
-// `batch`: the first micro-batch, and at the end the last. Of those that make up the rest for a rank that has fewer than others
-// there are zeros, for which nothing counts.
+// `batch` is the first micro-batch, and at the end the last one. A rank with fewer micro-batches than others makes up the rest
+// with zeros, which count nowhere.
 void EagerStep::pipeline_step(data::Batch& batch, const Source& next, std::vector<int64_t>& samples) {
   const int64_t micro_size = config::batch_plan(config_, setup_.layout.replicas.size()).micro;
   const int64_t of_step = batch.step_samples;
@@ -83,7 +83,7 @@ void EagerStep::pipeline_step(data::Batch& batch, const Source& next, std::vecto
                               .members = rollout != nullptr ? rollout->members() : 1,
                               .only_last = rollout != nullptr && rollout->only_last(),
                               .autocast = autocast_dtype(config_.precision.amp_mode)};
-  std::vector<data::Batch> under_way(static_cast<size_t>(step.micros));  // where the last stage is, until the last loss is made
+  std::vector<data::Batch> under_way(static_cast<size_t>(step.micros));  // on the last stage, until the last loss is made
   const auto of_micro = [&](int64_t micro) -> data::Batch& { return under_way[static_cast<size_t>(micro)]; };
   step.samples = [=](int64_t micro) { return micro < own_micros ? std::min(micro_size, of_step - micro * micro_size) : 1; };
   step.batches = [&](int64_t micro) {

@@ -23,8 +23,8 @@ namespace {
 constexpr size_t kNone = 0, kWhole = 1;  // options of every part
 constexpr int kTimedSteps = 2;
 
-// Highest levels of memory by part, and the level where a forward pass is over and its backward pass begins: what options keep
-// shows there. Right behind a part it does not: its result may be copied by who takes it, and only kept where the part keeps it.
+// Highest levels of memory by part, and the level between a forward pass and its backward pass, which shows what options keep.
+// The level right behind a part does not: its user may copy the result, which is then only kept if the part keeps it.
 struct StepLevels {
   explicit StepLevels(size_t parts = 0) : forward(parts), after_forward(parts), backward(parts), after_backward(parts) {}
   std::vector<int64_t> forward, after_forward, backward, after_backward;
@@ -83,7 +83,7 @@ class StepProbe {
     return again_[site] ? ops::recomputed(timed, in, weights) : timed(std::move(in));
   }
 
-  // The time of a forward pass with a graph, which is what runs again.
+  // Times a forward pass with a graph: this is what runs again.
   model::Tensors run_timed(size_t site, model::Tensors in, const model::Body& body) {
     if (!at::GradMode::is_enabled()) return body(std::move(in));
     settle(source_.device);
@@ -118,14 +118,14 @@ class StepProbe {
     enter(levels_.backward[part]);
   }
 
-  // What follows counts for this level.
+  // Later allocations count for this level.
   void enter(int64_t& level) {
     *current_ = std::max(*current_, max_memory_allocated(source_.device));
     reset_peak_memory(source_.device);
     current_ = &level;
   }
 
-  // One step in which `part` takes the option and all others run again whole.
+  // Makes one step in which `part` takes the option and all others run again whole.
   void run_with(std::optional<size_t> part, size_t option) {
     std::fill(again_.begin(), again_.end(), false);
     for (size_t i = 0; i < parts_.parts.size(); ++i) choose(i, part == i ? option : kWhole);
@@ -141,7 +141,7 @@ class StepProbe {
     for (size_t site = 0; site < parts_.sites.size(); ++site) seconds_[site].push_back(site_seconds_[site]);
   }
 
-  // In which what is kept from one step to the next was made.
+  // Drops the first step: it also made what is kept from step to step.
   void forget_first_step() {
     step_seconds_.erase(step_seconds_.begin());
     for (std::vector<double>& seconds : seconds_) seconds.erase(seconds.begin());
@@ -151,7 +151,7 @@ class StepProbe {
     for (const size_t place : parts_.parts[part].options[option]) again_[parts_.parts[part].sites[place]] = true;
   }
 
-  // The middle one of those that are equal to it.
+  // The middle one of the parts equal to it.
   size_t representative_of(size_t part) const {
     std::vector<size_t> equal;
     for (size_t i = 0; i < parts_.parts.size(); ++i) {
@@ -171,7 +171,7 @@ class StepProbe {
     return std::ranges::find_if(measured_, [&](const Measured& one) { return one.part == part && one.option == option; })->levels;
   }
 
-  // Of a place in equal parts: the median over them, each at its fastest.
+  // Time of a place in equal parts: the median over them, each at its fastest.
   double seconds_at(size_t part, size_t place) const {
     std::vector<double> fastest;
     for (const RecomputablePart& other : parts_.parts) {
@@ -186,7 +186,7 @@ class StepProbe {
     return sum;
   }
 
-  // What is left of each measured step without what ran again in it.
+  // The time of a step without recomputation: the median of measured steps less the time of their recomputation.
   double seconds_of_plain_step() const {
     std::vector<double> plain;
     for (const TimedStep& step : step_seconds_) {
@@ -198,7 +198,7 @@ class StepProbe {
 
   int64_t level_of_run(int64_t level) const { return level - steps_.extra_bytes() + source_.later_bytes; }
 
-  // The difference that an option makes to the part that was measured is that to its equals.
+  // The difference that an option makes to the measured part is taken for its equals too.
   PartOption option_of(size_t part, size_t option) const {
     const size_t measured = representative_of(part);
     const StepLevels &with = levels_with(measured, option), &base = base_;
@@ -236,7 +236,7 @@ class StepProbe {
     return all;
   }
 
-  // The largest of all ranks, in one message. Doubles hold the bytes exactly.
+  // Takes the largest values of all ranks, in one message. Doubles hold the bytes exactly.
   void agree(StepMemory& memory) const {
     if (source_.world_group.size() == 1) return;
     std::vector<double> values;
@@ -272,15 +272,15 @@ class StepProbe {
   const SetupSource& source_;
   RecomputableParts parts_;
   std::vector<bool> again_;                     // by site
-  std::vector<std::optional<size_t>> part_of_;  // by site: the part that it is
-  std::vector<std::vector<double>> seconds_;    // by site: of each step in which all parts run again
+  std::vector<std::optional<size_t>> part_of_;  // by site: its part, if it is one
+  std::vector<std::vector<double>> seconds_;    // by site: one per step in which all parts run again
   std::vector<double> site_seconds_;            // of this step
   std::vector<TimedStep> step_seconds_;
   StepLevels levels_, base_;  // of this step; of one in which all parts run again
   int64_t* current_ = nullptr;
   bool is_going_back_ = false;
   std::vector<Measured> measured_;
-  ProbeSteps steps_;  // last: it installs
+  ProbeSteps steps_;  // last: its constructor installs
 };
 
 }  // namespace

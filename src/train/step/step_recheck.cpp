@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A micro-batch's gradients computed twice: what a processor or its memory gets wrong now and then shows as two results from the
-// same numbers.
+// Computes a micro-batch's gradients twice: an occasional error of a processor or its memory shows as two results from the same
+// numbers.
 #include <ATen/ops/equal.h>
 #include <torch/csrc/autograd/autograd.h>
 
@@ -32,7 +32,7 @@ bool EagerStep::is_rechecked() const {
   return interval > 0 && (setup_.counter.item<int64_t>() + 1) % interval == 0;
 }
 
-// They stay outside of .grad, which the exchange watches.
+// The gradients stay outside of .grad, which the exchange watches.
 std::vector<at::Tensor> EagerStep::own_gradients(const data::Batch& batch) {
   const ops::AutocastGuard autocast(options_.device.type(), autocast_dtype(config_.precision.amp_mode));
   at::Tensor loss = losses_of(batch).sum() / samples_of(batch);
@@ -44,7 +44,7 @@ std::vector<at::Tensor> EagerStep::own_gradients(const data::Batch& batch) {
   return torch::autograd::grad({scaled}, weights, {}, /*retain_graph=*/false, /*create_graph=*/false, /*allow_unused=*/true);
 }
 
-// The others learn of it when this rank stops.
+// The other ranks learn of an error when this rank stops.
 void EagerStep::recheck(const data::Batch& batch) {
   if (batch.input.size(0) == 0) return;
   const std::vector<at::Tensor> once = own_gradients(batch), again = own_gradients(batch);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What one training step leaves behind: tensors on the device, which the host reads later, and what the host knows anyway.
+// The results of one training step: tensors on the device, which the host reads later, and values that the host knows anyway.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -16,20 +16,20 @@ inline constexpr int64_t kNumRequests = 4;  // of StepRecord::requests
 
 struct StepRecord {
   int64_t iteration = 0;        // of the run, from 1
-  int64_t epoch = 0, step = 0;  // where its samples stand, from 0
+  int64_t epoch = 0, step = 0;  // position of its samples, from 0
   int64_t num_samples = 0;
   std::vector<int64_t> samples;  // indices into the data set
   at::Tensor loss;               // () float32 mean over the step's samples
   at::Tensor rate;               // () learning rate of this step
   GradientStatus gradient;
-  at::Tensor spike;  // () float32; 1: loss or gradient norm far above the last ones; undefined where on_spike is off
-  // (4) float64: ranks that want the run to stop, the sum of StepOptions::pending_notes, ranks for which files_written() was
-  // true, and those for which others_wait() was; undefined for a process alone.
+  at::Tensor spike;  // () float32; 1: loss or gradient norm far above the last ones; undefined if on_spike is off
+  // (4) float64: the number of ranks that want the run to stop, the sum of StepOptions::pending_notes, and the numbers of ranks
+  // for which files_written() and others_wait() were true; undefined for a single process.
   at::Tensor requests;
 };
 
-// The epoch's mean loss, weighted by samples, in double on the device. Losses that are not finite are left out, and those of
-// spikes whose update is; steps without an update are counted.
+// The epoch's mean loss, weighted by samples, in double on the device. Losses that are not finite are left out, and so are
+// those of skipped spikes. Steps without an update are counted.
 class EpochMeter {
  public:
   explicit EpochMeter(c10::Device device);
