@@ -23,7 +23,7 @@ double mean_of(const std::vector<double>& values) {
   return values.empty() ? 0 : std::accumulate(values.begin(), values.end(), 0.0) / static_cast<double>(values.size());
 }
 
-// Of the population, as numpy's std.
+// The population standard deviation, as numpy's std.
 double deviation_of(const std::vector<double>& values) {
   const double mean = mean_of(values);
   double sum = 0;

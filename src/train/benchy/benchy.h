@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// benchy, the tutorials' measuring loader: its configuration, which trials a run makes, the lines that it prints and the JSON
-// that it writes. Time comes in from outside, in seconds; what is measured is the caller's (train/run/benchy_run.cpp).
+// benchy, the tutorials' measuring loader: its configuration, the trials of a run, the lines that it prints and the JSON that
+// it writes. The caller passes the time in, in seconds, and does the measured work (train/run/benchy_run.cpp).
 #pragma once
 
 #include <array>
@@ -26,11 +26,11 @@ struct BenchyConfig {
   std::string output_dir = ".";
   bool use_distributed_barrier = false;
   std::array<BenchySection, 3> sections{};  // by BenchyKind
-  std::string file;                         // what was read; empty: the defaults
+  std::string file;                         // the file that was read; empty: the defaults
 };
 
-// The file of BENCHY_CONFIG_FILE; the defaults where the path is empty. A section of the file replaces the defaults' as a whole,
-// as in benchy, so that one which leaves keys out is a ConfigError, and so is any other key.
+// Reads the file of BENCHY_CONFIG_FILE; returns the defaults if the path is empty. As in benchy, a section of the file replaces
+// the whole section of the defaults. A missing key is a ConfigError, and so is an unknown one.
 BenchyConfig read_benchy_config(const std::string& path);
 
 struct BenchyTrial {
@@ -44,24 +44,24 @@ struct BenchyTrial {
 
 class Benchy {
  public:
-  // `samples_per_step`: of all ranks together. `say`: a line for stdout.
+  // `samples_per_step` counts the samples of all ranks. `say` gets a line for stdout.
   Benchy(BenchyConfig config, int64_t num_ranks, int64_t samples_per_step, std::function<void(const std::string&)> say);
 
   const BenchyConfig& config() const { return config_; }
-  // What it says when it is made: the file, and the profiling mode.
+  // Says the lines of the start: the file, and the profiling mode.
   void introduce() const;
-  // Warm-ups and trials of a kind in their order; none where it is not to run.
+  // Warm-ups and trials of a kind in their order; empty if the kind is not to run.
   std::vector<BenchyTrial> trials(BenchyKind kind) const;
 
-  // Whether profiler_mode starts NVIDIA's profiler in this process.
+  // True if profiler_mode starts NVIDIA's profiler in this process.
   bool profiles(bool is_main) const { return config_.profiler_mode == "all" || (is_main && config_.profiler_mode == "single"); }
 
   void start(const BenchyTrial& trial);
-  // At the start of every batch of a trial, and once after its last: each but the first closes a step. True when the trial is
-  // over.
+  // Called at the start of every batch of a trial, and once after its last. Each call but the first closes a step. True when
+  // the trial is over.
   bool tick(double now);
 
-  // The lines of the summary are said; the JSON is returned.
+  // Says the lines of the summary and returns the JSON.
   std::string finish() const;
   std::string output_path() const;
 

@@ -90,7 +90,7 @@ void read_section(SectionReader section, BenchySection& target) {
   section.finish();
 }
 
-// What parse_yaml() would say of a file without them is about presets.
+// Has errors of its own for a file without sections: those of parse_yaml() are about presets.
 YamlDocument sections_of(const std::string& path) {
   YamlDocument document = config::parse_yaml_value(read_file(path, kLargestFile), path);
   const YamlNode& top = document.top();

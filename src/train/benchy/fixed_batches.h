@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The batches of SYNTHETIC measurements: one step's, again and again, so that nothing is read.
+// The batches of SYNTHETIC measurements: those of one step, again and again, so that nothing is read.
 #pragma once
 
 #include <ATen/core/Tensor.h>

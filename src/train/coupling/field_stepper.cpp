@@ -39,7 +39,7 @@ std::vector<ChannelScale> scales_of(const data::ArrayTransform& transform, size_
   return scales;
 }
 
-// As in_file_units() (train/evaluate/prediction_file.h), in one pass: operators of tensors cost more than a small field.
+// Like in_file_units() (train/evaluate/prediction_file.h), in one pass: tensor operators cost more than a small field.
 float in_units(float value, const ChannelScale& scale) {
   double wide = static_cast<double>(value) * scale.std;
   wide += scale.mean;
@@ -59,7 +59,7 @@ void scatter(const float* from, const ChannelScale& scale, std::span<const int64
   }
 }
 
-// Values that are no numbers, counted in one pass: operators of tensors cost more than a small field.
+// Counts of values that are no numbers, in one pass: tensor operators cost more than a small field.
 struct Oddities {
   int64_t nan = 0, infinite = 0;
 };
@@ -73,7 +73,7 @@ Oddities oddities_of(std::span<const float> values) {
   return found;
 }
 
-// One channel of (1, C, ...) into the caller's memory.
+// Copies one channel of (1, C, ...) into the caller's memory.
 void give(const at::Tensor& values, int64_t channel, const ChannelScale& scale, const std::vector<int64_t>& shape,
           const FieldLayout& layout, void* out) {
   std::vector<int64_t> strides = layout.strides;
@@ -116,7 +116,7 @@ int64_t FieldStepper::channel_of(const std::string& channel) const {
 void FieldStepper::set(const std::string& channel, const void* values, const FieldLayout& layout) {
   const int64_t number = channel_of(channel);
   const at::Tensor field = input_[0][number];
-  field.copy_(view_of(const_cast<void*>(values), shape_, layout));  // from_blob takes no pointer to what is only read
+  field.copy_(view_of(const_cast<void*>(values), shape_, layout));  // from_blob takes no pointer to const
   const auto place = static_cast<size_t>(number);
   is_set_[place] = false;
   const std::span<float> points(field.data_ptr<float>(), static_cast<size_t>(field.numel()));
@@ -170,7 +170,7 @@ void FieldStepper::step() {
 }
 
 void FieldStepper::get(const std::string& channel, void* values, const FieldLayout& layout) const {
-  view_of(values, shape_, layout);  // whether it fits
+  view_of(values, shape_, layout);  // throws if the strides do not fit
   const auto found = std::ranges::find(spec_.target.channels, channel);
   if (found == spec_.target.channels.end()) {
     const int64_t number = channel_of(channel);

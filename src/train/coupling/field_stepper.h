@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // A trained model inside of another program: fields are set by name in the units of the run's files, the model makes one step,
-// and fields are read back. It knows no file and no time: what the data set computes (forcing) is set as any other channel.
+// and fields are read back. It knows no file and no time: computed channels (forcing) are set like any other channel.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -16,7 +16,7 @@
 
 namespace welkin::train {
 
-// What takes a normalised value back to the units of the files: x * std + mean, then eps * (exp(x) - 1) where there is an eps.
+// Takes a normalised value back to the units of the files: x * std + mean, then eps * (exp(x) - 1) if there is an eps.
 struct ChannelScale {
   double mean = 0, std = 1, log_eps = 0;
 };
@@ -30,25 +30,25 @@ class FieldStepper {
   const data::ArraySpec& target() const { return spec_.target; }
   const std::vector<int64_t>& shape() const { return shape_; }  // of a field: without channels
 
-  // One pass over the values: copy, clip, logarithm and normalisation. Of input steps of several times, the newest that has the
-  // name. Points that are NaN have no value: a step takes what the run's nan_policy puts there in training. ConfigError for a
-  // channel that the model does not take, strides that do not fit, NaN where the run takes none, values that are not finite in
-  // float32, and those that have no logarithm where the run takes it.
+  // One pass over the values: copy, clip, logarithm and normalisation. With several input times, the newest channel of this
+  // name is set. NaN marks a point without a value: a step takes what the run's nan_policy puts there in training. ConfigError
+  // for a channel that the model does not take, strides that do not fit, NaN if the run takes none, values that are not finite
+  // in float32, and values without a logarithm if the run takes it.
   void set(const std::string& channel, const void* values, const FieldLayout& layout);
 
-  // Makes the targets of the inputs that are set. ConfigError naming those that never were.
+  // Computes the targets of the inputs that are set. ConfigError naming the inputs that never were.
   void step();
 
   // A target of the last step, or an input as it was set (within float32). ConfigError for other names and before a step.
   void get(const std::string& channel, void* values, const FieldLayout& layout) const;
 
-  // The predictions become the inputs of the next step, without a way through the caller's units. Channels that are not predicted
-  // keep their values, and points without one stay so. ConfigError for a model of several input times or whose inputs
-  // and targets are transformed differently, and before a step.
+  // The predictions become the inputs of the next step, without conversion to the caller's units. Channels that are not
+  // predicted keep their values, and points without a value stay so. ConfigError for a model of several input times or with
+  // different transforms of inputs and targets, and before a step.
   void advance();
 
  private:
-  int64_t channel_of(const std::string& channel) const;  // of the input
+  int64_t channel_of(const std::string& channel) const;  // index among the input channels
 
   const TrainedModel& model_;
   const data::SampleSpec& spec_;

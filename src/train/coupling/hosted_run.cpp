@@ -14,7 +14,7 @@
 namespace welkin::train {
 namespace {
 
-// Of a run that another program starts no batch system says when it ends.
+// Another program starts the run, so no batch system says when it ends.
 std::optional<TimeLimit> own_time_limit(const config::LoopConfig& config) {
   const auto seconds = parse_duration_s(config.time_limit);
   if (!seconds) return {};

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A run inside of another program, which has the terminal and the signals: `welkin train` of one process, whose log is in the
+// A run inside of another program, which owns the terminal and the signals: `welkin train` of one process, which logs to the
 // run's folder alone.
 #pragma once
 
@@ -13,17 +13,17 @@
 
 namespace welkin::train {
 
-// What it refers to outlives the run.
+// The objects that it refers to outlive the run.
 struct HostedRun {
   const config::Resolved& resolved;
   const Registries& registries;
   const InterruptWatch& interrupt;
   std::string init_from{};
   RunListener* listener = nullptr;
-  std::function<void(const std::string&)> warn{};  // what the user is to hear at once; any thread
+  std::function<void(const std::string&)> warn{};  // gets what the user should hear at once; any thread
 };
 
-// To the end, or to where the interrupt leads. The errors of Trainer.
+// Runs to the end, or until the interrupt stops it. Throws the errors of Trainer.
 RunOutcome run_hosted(const HostedRun& run);
 
 }  // namespace welkin::train

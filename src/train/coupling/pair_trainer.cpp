@@ -30,7 +30,7 @@ int64_t place_of(const data::ArraySpec& array, const std::string& channel, const
                     cat("They have: ", join(array.channels, ", ")));
 }
 
-// A sum is not finite where a value is not, but for an overflow of finite ones.
+// The sum is not finite if a value is not, or if finite values overflow.
 bool are_finite(std::span<const float> values) {
   double sum = 0;
   for (const float value : values) sum += static_cast<double>(value) * 0;
@@ -56,7 +56,7 @@ PairTrainer::PairTrainer(std::unique_ptr<Registries> registries, config::Resolve
 
 PairTrainer::~PairTrainer() { end(SIGTERM); }
 
-// A run that goes on is normalised as it began.
+// A resumed run keeps the normalisation with which it began.
 void PairTrainer::take_facts_of_run() {
   constexpr uint64_t kLargestFile = uint64_t{64} << 20;
   const std::filesystem::path file = RunFolder(resolved_.config, 1).data_file();
@@ -113,7 +113,7 @@ void PairTrainer::set(Side side, const std::string& channel, const void* values,
   all.resize(static_cast<size_t>(data::whole_region(array.shape).num_values()));
   const size_t count = all.size() / array.channels.size();
   const std::span<float> field = std::span<float>(all).subspan(static_cast<size_t>(place) * count, count);
-  const at::Tensor from = view_of(const_cast<void*>(values), shape_, layout);  // from_blob takes no pointer to what is only read
+  const at::Tensor from = view_of(const_cast<void*>(values), shape_, layout);  // from_blob takes no pointer to const
   view_of(field.data(), shape_, {}).copy_(from);
   const auto number = static_cast<size_t>(place) + (is_input ? 0 : spec_.input.channels.size());
   const auto bad = [&](float value) { return takes_nan_ ? std::isinf(value) : !std::isfinite(value); };

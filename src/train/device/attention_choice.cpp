@@ -42,7 +42,7 @@ bool can_run(const std::vector<ops::AttentionTiming>& timings, AttentionBackend 
                      [&](const ops::AttentionTiming& t) { return t.backend == backend && (t.seconds || t.is_too_large); });
 }
 
-// Flash attention has an order of sums that repeats; the plain form is one of matmuls, which repeat too.
+// Flash attention adds in an order that repeats; the plain form consists of matmuls, which repeat too.
 AttentionBackend repeatable(at::ScalarType dtype) {
   return dtype == at::kFloat ? AttentionBackend::Math : AttentionBackend::Flash;
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Which of torch's forms of attention a run on a GPU takes (ops/attention/attention_backend.h): the one that the configuration
+// Chooses the form of attention that torch takes on a GPU (ops/attention/attention_backend.h): the one that the configuration
 // names, or the fastest at the model's shape.
 #pragma once
 
@@ -17,18 +17,18 @@
 
 namespace welkin::train {
 
-// Of a forward pass on one rank, the batch cut to four samples; nothing where the model does not say how large its attention is,
-// and where dropout on its weights takes tiles of our own.
+// The attention shape of a forward pass on one rank, with at most four samples. Nothing if the model does not state its
+// attention size, or if dropout on the attention weights needs our own tiles.
 std::optional<ops::AttentionShape> attention_shape(const config::RunConfig& config,
                                                    const std::optional<model::AttentionSize>& size, int64_t tensor_parallel);
 
 struct AttentionChoice {
   ops::AttentionBackend backend;
-  std::string line;  // for the log: what was taken, and why
+  std::string line;  // for the log: the choice and its reason
 };
 
-// The configuration's, the one that repeats bit for bit where it is `deterministic`, else the fastest of `measure`. ConfigError
-// where the named one, or any, cannot run.
+// Returns the configuration's form, with `deterministic` one that repeats bit for bit, else the fastest by `measure`.
+// ConfigError if the named form, or every form, cannot run.
 AttentionChoice resolve_attention(const config::RunConfig& config, const ops::AttentionShape& shape,
                                   const std::function<std::vector<ops::AttentionTiming>()>& measure);
 

@@ -11,7 +11,7 @@
 namespace welkin::train {
 namespace {
 
-// The hooks are there once libtorch_cuda is loaded (the launcher does that where a device node exists).
+// The hooks exist once libtorch_cuda is loaded (the launcher loads it if there is a device node).
 bool has_gpu() { return at::globalContext().hasCUDA() && at::detail::getCUDAHooks().deviceCount() > 0; }
 
 }  // namespace
@@ -22,7 +22,7 @@ config::RunConfig for_device(config::RunConfig config, c10::Device device) {
 }
 
 c10::DeviceIndex gpu_of_rank(int64_t local_rank, int64_t local_size, int64_t num_gpus) {
-  const bool sees_one = num_gpus == 1;  // a launcher that binds shows each rank its own
+  const bool sees_one = num_gpus == 1;  // a launcher that binds GPUs shows each rank its own
   if (local_size > num_gpus && !sees_one) {
     throw ConfigError("device", cat("more ranks than GPUs on this node: ranks=", local_size, ", GPUs=", num_gpus),
                       "Start as many ranks per node as it has GPUs, or take --device cpu");
@@ -47,8 +47,8 @@ c10::Device choose_device(config::DeviceChoice choice, int64_t local_rank, int64
   return device;
 }
 
-// Without it everything that names no GPU goes to the first one: calls of the runtime, page-locked memory, a capture's generator.
-// Ranks would each take half a gigabyte there for a context that they do not use.
+// Without it every call that names no GPU goes to the first one: the runtime's, page-locked memory, a capture's generator. Each
+// rank would take half a gigabyte there for a context that it does not use.
 void make_current(c10::Device device) {
   if (device.is_cpu()) return;
   try {

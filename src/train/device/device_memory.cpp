@@ -67,7 +67,7 @@ void limit_memory(c10::Device device, double limit_gib) {
     throw ConfigError("memory", cat("limiting GPU memory needs libwelkin_cuda.so: memory_limit_gib=", limit_gib),
                       "Build it with ./quickstart.sh --cuda --skip-train, or leave --memory_limit_gib out");
   }
-  at::globalContext().lazyInitDevice(at::kCUDA);  // there is no allocator before
+  at::globalContext().lazyInitDevice(at::kCUDA);  // before it there is no allocator
   const auto total = static_cast<double>(at::getDeviceAllocator(at::kCUDA)->getMemoryInfo(device.index()).second);
   const double share = limit_bytes == 0 ? 1.0 : std::min(1.0, static_cast<double>(limit_bytes) / total);
   ops::device_ops().limit_memory(share, device.index());

@@ -20,7 +20,7 @@ namespace {
 
 constexpr std::string_view kKernelPrefix = "kernels.";
 
-// What comes in beside the provider of float32 matmuls.
+// The text behind the provider of float32 matmuls: the form in which they are computed.
 std::string_view form_of_matmuls(c10::Device device, at::ScalarType dtype) {
   if (dtype != at::kFloat) return ops::upcasts_matmul(device, dtype) ? " in float32" : "";
   constexpr std::string_view kForms[] = {"", " of operands rounded to bfloat16", " and welkin of operands in two bfloat16"};

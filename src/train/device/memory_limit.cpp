@@ -14,13 +14,13 @@
 namespace welkin::train {
 namespace {
 
-// Process-wide, as torch's table of allocators is: a block may be freed where no context reaches, until the process ends.
+// Process-wide, like torch's table of allocators: a block may be freed outside every context, until the process ends.
 struct CpuMemory {
   c10::Allocator* base = nullptr;  // torch's own; null until the first limit
   std::atomic<int64_t> used = 0, most = 0;
   std::atomic<int64_t> limit = 0;
-  std::atomic<bool> heard = false;  // whether there is a listener
-  std::mutex mutex;                 // of the listener, which must not go while it is called
+  std::atomic<bool> heard = false;  // true if there is a listener
+  std::mutex mutex;                 // guards the listener, which must not go while it is called
   MemoryListener* listener = nullptr;
 };
 
@@ -29,7 +29,7 @@ CpuMemory& cpu_memory() {
   return memory;
 }
 
-// The allocator's own size of a block, the same when it is taken and when it is given back.
+// The allocator's own size of a block: the same on allocation and on release.
 int64_t size_of_block(void* block) { return static_cast<int64_t>(ops::size_of_cpu_block(block)); }
 
 void note_most(int64_t used) {

@@ -12,24 +12,24 @@
 
 namespace welkin::train {
 
-// Bytes.
+// Sizes in bytes.
 struct MemoryUse {
-  int64_t requested = 0;  // 0: nobody said
+  int64_t requested = 0;  // 0: not known
   int64_t used = 0;       // by tensors of this process, without the request
   int64_t limit = 0;
-  bool of_process = false;  // the limit is that of the whole process, its code with it, and used what it had at most
+  bool of_process = false;  // the limit holds for the whole process with its code; `used` is then its peak
 };
 
-// What takes the memory: "weights", bytes.
+// A user of memory, such as "weights", and its bytes.
 struct MemoryItem {
   std::string name;
   int64_t bytes = 0;
 };
 
-// A tensor that the limit does not allow, or memory that the system does not give. Exit code 1.
+// A tensor beyond the limit, or memory that the system does not give. Exit code 1.
 class MemoryError : public Error {
  public:
-  // `items`: where the memory is, as far as it is known.
+  // `items` says where the memory is, as far as it is known.
   MemoryError(const MemoryUse& use, const std::vector<MemoryItem>& items, std::string_view remedy);
   const MemoryUse& use() const { return use_; }
   const std::vector<MemoryItem>& items() const { return items_; }
@@ -39,25 +39,25 @@ class MemoryError : public Error {
   std::vector<MemoryItem> items_;
 };
 
-// A limit above 0 has at least a byte: 0 is none.
+// A limit above 0 has at least a byte, since 0 is no limit.
 inline int64_t bytes_of_limit(double gib) {
   return gib > 0 ? std::max<int64_t>(1, static_cast<int64_t>(gib * (int64_t{1} << 30))) : 0;
 }
 
-// From now on a tensor on the CPU beyond `limit_bytes` in all is a MemoryError; 0 lifts the limit. Process-wide by nature. What
-// exists when this is called for the first time is not counted. Call it before other threads make tensors.
+// From now on a tensor on the CPU beyond `limit_bytes` in total is a MemoryError; 0 lifts the limit. Process-wide by nature.
+// Tensors that exist at the first call are not counted. Call it before other threads make tensors.
 void limit_cpu_memory(int64_t limit_bytes);
 int64_t cpu_memory_limit();  // 0: none
 
-// Counts from now on, without a limit of its own. What exists then is not counted.
+// Counts from now on, without setting a limit. Tensors that exist then are not counted.
 void count_cpu_memory();
 
-// Bytes of tensors on the CPU since counting began by one of the two; 0 before that. The most since reset_max_cpu_memory().
+// Bytes of tensors on the CPU since counting began; 0 before that. Then the most of them since reset_max_cpu_memory().
 int64_t cpu_memory_allocated();
 int64_t max_cpu_memory_allocated();
 void reset_max_cpu_memory();
 
-// Hears of every block of tensors on the CPU, on the thread that takes it or gives it back. Must not make tensors.
+// Called for every block of tensors on the CPU, on the thread that allocates or frees it. Must not make tensors.
 class MemoryListener {
  public:
   virtual ~MemoryListener() = default;
@@ -66,7 +66,7 @@ class MemoryListener {
   virtual void refused(int64_t bytes) noexcept = 0;  // a request beyond the limit
 };
 
-// One at a time; null ends it, after which the listener is not called any more. Process-wide like the limit.
+// One listener at a time; null removes it, after which it is not called any more. Process-wide like the limit.
 void listen_to_cpu_memory(MemoryListener* listener);
 
 }  // namespace welkin::train

@@ -25,7 +25,7 @@ int64_t bytes_taken_by(const at::Tensor& tensor) { return tensor.defined() ? sta
 
 constexpr std::array<std::string_view, 5> kItems{"weights", "gradients", "optimizer", "buffers", "activations"};
 
-// What is left is for something of which nobody holds a list: activations, for one, live inside autograd's graph.
+// The rest has no list: activations, for example, live inside autograd's graph.
 std::vector<MemoryItem> items_of(const MemoryUse& use, const KnownMemory& known) {
   const int64_t named = known.weights + known.gradients + known.optimizer + known.buffers;
   const std::array<int64_t, kItems.size()> bytes{known.weights, known.gradients, known.optimizer, known.buffers, 0};
@@ -39,7 +39,7 @@ std::vector<MemoryItem> items_of(const MemoryUse& use, const KnownMemory& known)
   return items;
 }
 
-// torch's allocator of a CPU says it with an error of no type of its own.
+// torch's CPU allocator throws an error without a type of its own.
 constexpr std::string_view kRefusedByTheSystem = "DefaultCPUAllocator: can't allocate memory";
 constexpr std::string_view kGiveMore = "or give the process more (ulimit -v, the memory of its job)";
 
@@ -60,7 +60,7 @@ std::string listed(std::vector<std::string> ways) {
   return cat(join(ways, ", "), ways.empty() ? "" : " and ", last);
 }
 
-// What would make activations fewer, of what is not used yet.
+// The remedies that shrink activations and are not used yet.
 std::string remedy_for_activations(const config::RunConfig& config, const KnownMemory& known) {
   const config::BatchPlan batch = config::batch_plan(config);
   std::vector<std::string> ways;
@@ -74,8 +74,8 @@ std::string remedy_for_activations(const config::RunConfig& config, const KnownM
   return cat("activations shrink with ", listed(std::move(ways)));
 }
 
-// Weights, gradients and what the optimizer keeps: for every weight some numbers. Where the weights alone are too much, nothing
-// is won by less of the others.
+// For weights, gradients and optimizer state, all of them some numbers per weight. If the weights alone are too large,
+// shrinking the others does not help.
 std::string remedy_for_state(const config::RunConfig& config, const KnownMemory& known) {
   const bool trains = known.trains, weights_alone = known.rest == "weights";
   std::vector<std::string> ways;
@@ -96,10 +96,10 @@ std::string remedy_for_buffers(const config::RunConfig& config) {
   return cat("buffers shrink with ", listed(std::move(ways)));
 }
 
-// For the kind that takes most, and for others that are worth it beside that. What is asked for is part of what was being made.
+// Remedies for the largest kind, and for kinds of at least a tenth of it. The failed request counts for `rest`.
 std::string remedies_by_size(const MemoryUse& use, const KnownMemory& known, const config::RunConfig& config) {
   struct Kind {
-    int64_t bytes = 0;  // of its largest item
+    int64_t bytes = 0;  // bytes of its largest item
     std::string remedy;
   };
   Kind state{.remedy = remedy_for_state(config, known)}, buffers{.remedy = remedy_for_buffers(config)};

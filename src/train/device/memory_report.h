@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The out-of-memory error of a CPU (`memory_limit_gib`) or a GPU: what holds the memory, and how to use less. The same text
-// from train, bench, evaluate and predict.
+// The out-of-memory error of a CPU (`memory_limit_gib`) or a GPU: what holds the memory, and how to use less. train, bench,
+// evaluate and predict give the same text.
 #pragma once
 
 #include <cstdint>
@@ -14,30 +14,30 @@
 
 namespace welkin::train {
 
-// Bytes of which it is known what they are for.
+// Bytes whose use is known.
 struct KnownMemory {
   int64_t weights = 0, gradients = 0, optimizer = 0;
-  int64_t buffers = 0;  // of batches, as far as they lie where the run computes
-  // What memory beyond all that is for: "weights" while a model is made, "optimizer" while its state is, then "activations".
+  int64_t buffers = 0;  // of batches that lie where the run computes
+  // The use of all remaining memory: "weights" while a model is made, "optimizer" while its state is, then "activations".
   std::string rest = "buffers";
   bool trains = false;  // a backward pass and an optimizer follow
-  // What the model offers besides: blocks whose activations can be computed again, a plan for tensor parallelism.
+  // What the model offers besides: blocks whose activations can be recomputed, a plan for tensor parallelism.
   bool has_blocks = false, has_plan = false;
 };
 
-// Of a training run. The table has no rows before the model is made, `optimizer` is null before it has its state; `has_buffers`:
-// those of batches are made.
+// The known memory of a training run. The table has no rows before the model is made; `optimizer` is null before it has its
+// state; `has_buffers` says that the buffers of batches are made.
 KnownMemory known_memory(const parallel::ParamTable& table, Optimizer* optimizer, int64_t buffers, bool has_buffers);
 
-// Inside a catch block. The error that is being handled as one of memory, where it says that there is no more: by our limit, by
-// the allocator of this thread's GPU, whose limit is `limit_bytes` (0: none is set), or by the system. None where it says
-// anything else.
+// Called inside a catch block. Returns the current error as a MemoryError if it says that there is no more memory: by our
+// limit, by the allocator of this thread's GPU, whose limit is `limit_bytes` (0: none is set), or by the system. Nothing for
+// any other error.
 std::optional<MemoryError> memory_error_if_any(int64_t limit_bytes);
 
-// The same; throws the error on where it says anything else.
+// The same; rethrows any other error.
 MemoryError memory_error_in_flight(const config::RunConfig& config);
 
-// The same with where the memory is; an error that says it already stays as it is.
+// The same error with the list of where the memory is. An error that has the list already stays as it is.
 MemoryError explained(const MemoryError& error, const KnownMemory& known, const config::RunConfig& config);
 
 }  // namespace welkin::train

@@ -16,7 +16,7 @@ namespace {
 
 constexpr size_t kMostFrames = 4;
 
-// The operators that run on this thread, the outermost first. Their names outlive them here: they are read while they run.
+// The operators that run on this thread, the outermost first. The pointers stay valid: they are read while the operators run.
 std::vector<const char*>& running_operators() {
   thread_local std::vector<const char*> names;
   return names;
@@ -79,7 +79,7 @@ void add_change(Pickle& out, const Change& change, const std::vector<std::string
   out.end_dict();
 }
 
-// Each block is a segment of its own, as the system's allocator has no segments to show.
+// Each block is a segment of its own: the system's allocator has no segments to show.
 void add_segment(Pickle& out, int64_t address, int64_t bytes, const std::vector<std::string>& names) {
   out.begin_dict();
   for (const auto& [key, value] : {std::pair<const char*, int64_t>{"device", 0},
@@ -139,7 +139,7 @@ void MemoryTrace::add(const Event& event) {
   if (events_.size() > options_.max_events) events_.pop_front();
 }
 
-// Out of memory while a record is made: the record is what is given up.
+// If memory runs out while a record is made, the record is given up.
 void MemoryTrace::taken(const void* block, int64_t bytes) noexcept {
   try {
     const std::lock_guard lock(mutex_);
@@ -154,7 +154,7 @@ void MemoryTrace::given_back(const void* block) noexcept {
   try {
     const std::lock_guard lock(mutex_);
     const auto found = live_.find(address_of(block));
-    if (found == live_.end()) return;  // from before
+    if (found == live_.end()) return;  // allocated before the trace began
     add({Action::GivenBack, found->first, found->second, wall_time_us()});
     live_.erase(found);
   } catch (const std::bad_alloc&) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What tensors on the CPU take and give back over time, as a snapshot that PyTorch's memory viewer opens (pytorch.org/memory_viz,
+// Allocations of tensors on the CPU over time, as a snapshot that PyTorch's memory viewer opens (pytorch.org/memory_viz,
 // `python -m torch.cuda._memory_viz`). Format: the pickle of torch.cuda.memory._snapshot(), documented in its _memory_viz.py.
 #pragma once
 
@@ -20,11 +20,11 @@ namespace welkin::train {
 
 struct MemoryTraceOptions {
   size_t max_events = 100'000;  // the newest are kept
-  int64_t limit_bytes = 0;      // of limit_cpu_memory, for what was free when a request was refused
+  int64_t limit_bytes = 0;      // of limit_cpu_memory(), for the free bytes when a request is refused
 };
 
-// Records from construction on, one at a time in a process. Every block is labelled with the operators that run while it is
-// taken, forward or backward. Installs the counting allocator of limit_cpu_memory: blocks from before are not in it.
+// Records from construction on; one at a time in a process. Every block is labelled with the operators that run when it is
+// allocated, forward or backward. Installs the counting allocator of limit_cpu_memory: earlier blocks are not recorded.
 class MemoryTrace : public MemoryListener {
  public:
   explicit MemoryTrace(MemoryTraceOptions options = {});
@@ -36,7 +36,7 @@ class MemoryTrace : public MemoryListener {
   void given_back(const void* block) noexcept override;
   void refused(int64_t bytes) noexcept override;
 
-  // Atomically written; what happens meanwhile is not in it. Throws DataError.
+  // Writes the file atomically; events during the write are not in it. Throws DataError.
   void write(const std::filesystem::path& path) const;
 
  private:

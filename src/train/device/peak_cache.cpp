@@ -23,7 +23,7 @@ namespace fs = std::filesystem;
 using nlohmann::json;
 
 constexpr uint64_t kLargestCache = 1 << 20;
-constexpr size_t kMostPeaks = 200;  // the oldest go
+constexpr size_t kMostPeaks = 200;  // beyond it the oldest are dropped
 
 json peak_json(const KeptPeak& peak) {
   const PeakConditions& on = peak.conditions;
@@ -79,14 +79,14 @@ void PeakCache::keep(const KeptPeak& peak) const {
 }
 
 fs::path peak_file(const char* xdg_cache_home, const char* home) {
-  const auto is_absolute = [](const char* path) { return path != nullptr && path[0] == '/'; };  // XDG: others do not count
+  const auto is_absolute = [](const char* path) { return path != nullptr && path[0] == '/'; };  // XDG ignores relative paths
   if (is_absolute(xdg_cache_home)) return fs::path(xdg_cache_home) / "welkin" / "peaks.json";
   if (is_absolute(home)) return fs::path(home) / ".cache" / "welkin" / "peaks.json";
   return {};
 }
 
 std::string described_processor(std::istream& cpuinfo) {
-  std::map<std::string, std::string> first;  // of each key: the first processor's
+  std::map<std::string, std::string> first;  // for each key the first processor's value
   for (std::string line; std::getline(cpuinfo, line);) {
     const size_t colon = line.find(": "), tab = line.find_first_of("\t:");
     if (colon != std::string::npos) first.try_emplace(line.substr(0, tab), line.substr(colon + 2));

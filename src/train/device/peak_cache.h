@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The rate of matmuls that MFU refers to, kept in a file of the user's, so that runs on one processor refer to one peak: measured
-// anew at each start it moves with what else the machine does.
+// The rate of matmuls that MFU refers to, kept in a file of the user, so that runs on one processor refer to one peak. A peak
+// that is measured at each start varies with the machine's other load.
 #pragma once
 
 #include <cstdint>
@@ -12,11 +12,11 @@
 
 namespace welkin::train {
 
-// What a peak belongs to.
+// The conditions under which a peak was measured.
 struct PeakConditions {
   std::string processor;        // model, as the system names it
   std::string instruction_set;  // of the kernels
-  std::string gemm;             // who computes matmuls, in which form
+  std::string gemm;             // the provider and form of matmuls
   std::string dtype;            // "fp32", "bf16", "fp16"
   int64_t threads = 0;
 
@@ -31,12 +31,12 @@ struct KeptPeak {
 
 class PeakCache {
  public:
-  // Nothing is read or made before it is asked. A file that cannot be used counts as empty.
+  // Nothing is read or made before the first use. A file that cannot be used counts as empty.
   explicit PeakCache(std::filesystem::path file) : file_(std::move(file)) {}
 
   const std::filesystem::path& file() const { return file_; }
   std::optional<KeptPeak> find(const PeakConditions& conditions) const;
-  // In the place of the peak of the same conditions. Throws DataError where the file cannot be written.
+  // Replaces the peak of the same conditions. Throws DataError if the file cannot be written.
   void keep(const KeptPeak& peak) const;
 
  private:
@@ -45,15 +45,15 @@ class PeakCache {
   std::filesystem::path file_;
 };
 
-// XDG's folder for what can be made again: $XDG_CACHE_HOME/welkin/peaks.json, else below ~/.cache; empty where neither is known.
+// XDG's cache folder: $XDG_CACHE_HOME/welkin/peaks.json, else below ~/.cache; empty if neither is known.
 std::filesystem::path peak_file(const char* xdg_cache_home, const char* home);
 
-// "AMD EPYC family 23 model 1": a cloud's processors of several generations share one "model name". Empty where the text of
-// /proc/cpuinfo says nothing.
+// "AMD EPYC family 23 model 1": a cloud's processors of several generations share one "model name". Empty if the text of
+// /proc/cpuinfo does not say.
 std::string described_processor(std::istream& cpuinfo);
-// Of this machine, or what else the system says.
+// The name of this machine's processor, or another name that the system gives.
 std::string processor_name();
-// Of today, by the local clock: 2026-11-24.
+// Today's date by the local clock: 2026-11-24.
 std::string date_today();
 
 }  // namespace welkin::train

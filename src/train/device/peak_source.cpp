@@ -34,7 +34,7 @@ void PeakSource::measure(double seconds) {
   kept_from_.clear();
 }
 
-// A home that cannot be written is no reason to end a run.
+// A cache folder that cannot be written is no reason to end a run.
 void PeakSource::keep() {
   try {
     cache_->keep({.conditions = conditions_, .gflops = flops_ * 1e-9, .date = date_today()});

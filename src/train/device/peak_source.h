@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Which peak a run's MFU refers to: the kept one of this processor (peak_cache.h), or one that is measured now.
+// The peak that a run's MFU refers to: the kept one of this processor (peak_cache.h), or one that is measured now.
 #pragma once
 
 #include <functional>
@@ -12,18 +12,18 @@ namespace welkin::train {
 
 class PeakSource {
  public:
-  // FLOP/s of one process, best of those that fit into so many seconds.
+  // Returns FLOP/s of one process, the best of the measurements that fit into so many seconds.
   using Measure = std::function<double(double seconds)>;
 
-  // Without a cache (GPUs, no home folder) the peak is measured at the start, in `short_seconds` at most of the caller's choice.
-  // `anew`: a kept peak is replaced. `note` gets what is to be logged.
+  // Without a cache (GPUs, no home folder) the peak is measured at the start, in at most `short_seconds`, which the caller
+  // chooses. `anew`: a kept peak is replaced. `note` gets the lines to log.
   PeakSource(std::optional<PeakCache> cache, PeakConditions conditions, bool anew, Measure measure,
              std::function<void(const std::string&)> note);
 
-  // The peak in FLOP/s for a model that has reached `model_flops`, of one process each: measured on the first call. A model
-  // that is faster than the kept peak shows that the measurement was disturbed: it is made again.
+  // The peak in FLOP/s for a model that has reached `model_flops`, each of one process; measured on the first call. A model
+  // that is faster than the kept peak shows that its measurement was disturbed: it is repeated.
   double flops(double model_flops, double short_seconds);
-  // "measured" or "kept from 2026-11-24".
+  // Returns "measured" or "kept from 2026-11-24".
   std::string origin() const;
 
  private:

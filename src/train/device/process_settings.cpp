@@ -15,10 +15,10 @@
 namespace welkin::train {
 namespace {
 
-constexpr int kMeasuredAlgorithms = 4;  // of cuDNN, for each convolution
+constexpr int kMeasuredAlgorithms = 4;  // cuDNN algorithms that are timed for each convolution
 
 int64_t default_threads() {
-  static const int at_start = at::get_num_threads();  // OMP_NUM_THREADS where that is set; later what a session asked for
+  static const int at_start = at::get_num_threads();  // OMP_NUM_THREADS if set; later calls return a session's number
   return std::min<int64_t>(at_start, usable_cores());
 }
 
@@ -63,7 +63,7 @@ ops::InstructionSet named_set(config::InstructionSet set) {
 }
 
 void apply(const ProcessSettings& settings) {
-  // What may be refused comes first.
+  // Settings that may be refused come first.
   ops::set_instruction_set(settings.instruction_set);
   ops::set_float32_matmul(settings.gemm, settings.float32_precision);
   limit_memory(settings.device, settings.memory_limit_gib);
@@ -73,7 +73,7 @@ void apply(const ProcessSettings& settings) {
   context.setDeterministicAlgorithms(settings.deterministic, /*warn_only=*/false);
   context.setUserEnabledCuDNN(settings.cudnn_enabled);
   context.setBenchmarkCuDNN(settings.cudnn_benchmark);
-  // cuDNN names the likeliest first. Ten of a channels-last convolution, torch's number, compile for half a minute in a U-Net.
+  // cuDNN lists the likeliest first. Ten of a channels-last convolution, torch's number, compile half a minute in a U-Net.
   context.setBenchmarkLimitCuDNN(kMeasuredAlgorithms);
   context.setDeterministicCuDNN(settings.cudnn_deterministic);
   context.setAllowTF32CuBLAS(settings.tf32_matmul);
@@ -125,8 +125,8 @@ ProcessSettings one_thread() {
 }
 
 ProcessSession::ProcessSession(const ProcessSettings& settings) : before_(current_settings(settings.device)) {
-  ops::use_page_heap();  // before memory is counted, which is a layer around it
-  // cuBLAS takes its workspace from a pool without it, and two streams' matmuls may differ from run to run; torch refuses that.
+  ops::use_page_heap();  // before memory is counted: the count is a layer around it
+  // Without it cuBLAS takes its workspace from a pool; two streams' matmuls may differ from run to run. torch refuses that.
   if (settings.deterministic) setenv("CUBLAS_WORKSPACE_CONFIG", ":4096:8", /*overwrite=*/0);
   try {
     apply(settings);

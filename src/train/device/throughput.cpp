@@ -14,7 +14,7 @@
 namespace welkin::train {
 namespace {
 
-// Large enough to reach the peak.
+// An edge that is large enough to reach the peak.
 int64_t matmul_edge(c10::Device device) { return device.is_cuda() ? 8192 : 768; }
 
 at::ScalarType matmul_dtype(config::AmpMode mode) {
@@ -22,7 +22,7 @@ at::ScalarType matmul_dtype(config::AmpMode mode) {
   return mode == config::AmpMode::Bf16 ? at::kBFloat16 : at::kHalf;
 }
 
-// A CPU without fast matmuls of half precision widens them: its peak there is that of float32.
+// A CPU without fast matmuls in half precision widens them: its peak there is that of float32.
 std::vector<config::AmpMode> modes_to_time(c10::Device device, config::AmpMode mode) {
   if (device.is_cuda() || mode == config::AmpMode::None) return {mode};
   return {config::AmpMode::None, mode};

@@ -14,13 +14,13 @@
 namespace welkin::train {
 namespace {
 
-// Larger is better: the step, then the lowest rank. 0: carries nothing.
+// The larger vote wins: it orders by step, then by lowest rank. 0: this rank carries nothing.
 int64_t vote_of(const parallel::World& world, const CarriedState* own) {
   if (own == nullptr) return 0;
   return (own->index.position.iteration + 1) * world.size() + (world.size() - 1 - world.rank());
 }
 
-// The root's, on every rank.
+// Returns the root's text on every rank.
 std::string shared_text(const parallel::Group& group, const std::string& own, int64_t root) {
   if (group.size() == 1) return own;
   const at::Tensor length = at::full({1}, static_cast<int64_t>(own.size()), at::kLong);

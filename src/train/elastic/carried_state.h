@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The whole training state of a rank in the host's memory, between two rounds of an elastic run. Ranks that replicate each other
-// have the same, so one that was left has all that is needed: nothing is read from disk.
+// The whole training state of a rank in the host's memory, between two rounds of an elastic run. Ranks that replicate each
+// other have the same state, so a remaining rank has all that is needed: nothing is read from disk.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -18,21 +18,21 @@
 namespace welkin::train {
 
 struct CarriedState {
-  CheckpointIndex index;                      // where the run stands
+  CheckpointIndex index;                      // position of the run
   std::map<std::string, at::Tensor> tensors;  // by stored name, contiguous, on the CPU
 };
 
-// A copy. Null where values are not in memory.
+// Copies the state. Null if values are not in memory.
 std::unique_ptr<CarriedState> carry_state(const std::vector<CheckpointGroup>& groups, CheckpointIndex index);
 
-// What a round continues from.
+// The state from which a round continues.
 struct SharedState {
   CheckpointIndex index;
-  int64_t rank = 0;  // whose state it was
+  int64_t rank = 0;  // the rank that carried it
 };
 
-// The ranks of a new round agree on who has come farthest, and the groups' tensors get that state on all of them. Nothing, and no
-// tensor is touched, where nobody carries one (`own` is null). Every rank calls it with groups of the same names. CommError.
+// The ranks of a new round agree on the rank that has come farthest; the groups' tensors get its state on all of them. Returns
+// nothing and changes no tensor if no rank has one (`own` is null). Every rank calls it with equally named groups. CommError.
 std::optional<SharedState> share_state(const parallel::World& world, const CarriedState* own,
                                        const std::vector<CheckpointGroup>& groups);
 

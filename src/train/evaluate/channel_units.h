@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// In which units scores and pictures speak of a channel, and what takes a model's values there.
+// The units in which scores and pictures show a channel, and the conversion of a model's values to them.
 #pragma once
 
 #include <cstddef>

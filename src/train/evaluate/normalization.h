@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What takes a model's input and output from and to physical values, for programs that use exported weights.
+// How to convert a model's input and output from and to physical values, for programs that use exported weights.
 #pragma once
 
 #include <string>

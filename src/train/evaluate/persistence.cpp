@@ -14,7 +14,7 @@
 namespace welkin::train {
 namespace {
 
-// The input's transform undone, the target's applied.
+// Undoes the input's transform and applies the target's.
 at::Tensor converted(const at::Tensor& values, const data::ChannelOp& input, const data::ChannelOp& target) {
   at::Tensor wide = values.to(at::kDouble).mul(input.std).add_(input.mean);
   if (input.log != 0) wide.expm1_().mul_(input.log);

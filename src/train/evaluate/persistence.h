@@ -12,12 +12,12 @@
 
 namespace welkin::train {
 
-// Whether the newest input step holds channels of the target at an earlier time (data::earlier_channels() says which).
+// True if the newest input step holds channels of the target at an earlier time (data::earlier_channels() says which).
 bool has_persistence(const data::SampleSpec& spec);
 
 class Persistence {
  public:
-  // Of a data set that has it.
+  // The data set has persistence.
   explicit Persistence(const data::SampleSpec& spec);
 
   // (B, C, ...) of an input -> (B, C', ...), as the target is clipped, logarithmic and normalised. NaN, not defined: a channel of

@@ -103,7 +103,7 @@ void PredictionWriter::append(const at::Tensor& input, const at::Tensor& target,
                               const std::vector<int64_t>& samples) {
   write("input", in_file_units(input, data::input_transform(spec_)));
   write("target", target_values(target));
-  // What the model has at points without a value means nothing.
+  // The model's values at points without a target mean nothing.
   write("prediction", target_values(prediction.masked_fill(at::isnan(target), std::numeric_limits<double>::quiet_NaN())));
   file_.write("sample", {written_}, {static_cast<int64_t>(samples.size())}, std::span<const int64_t>(samples));
   written_ += static_cast<int64_t>(samples.size());

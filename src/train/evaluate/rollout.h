@@ -16,7 +16,7 @@
 
 namespace welkin::train {
 
-// All of (B, C, ...) on the model's device, normalised.
+// Tensors (B, C, ...) on the model's device, normalised.
 struct RolloutStep {
   int64_t lead = 1;       // steps of the rollout, from 1
   at::Tensor start;       // the input of lead 1
@@ -33,10 +33,10 @@ class Rollout {
   int64_t steps() const { return steps_; }
   // Samples that begin a rollout, ascending.
   const std::vector<int64_t>& starts() const { return starts_; }
-  // Of them those of this rank, where replicas divide them in batches of evaluation.
+  // The starts of this rank, if replicas divide them in batches of evaluation.
   std::span<const int64_t> own_starts() const;
 
-  // From these samples at once, lead by lead.
+  // Runs these samples at once, lead by lead.
   void run(const std::vector<int64_t>& samples, const std::function<void(const RolloutStep&)>& body) const;
 
  private:

@@ -15,7 +15,7 @@
 
 namespace welkin::train {
 
-// Places of target channels by name; the first where no name is given. ConfigError, listing what there is, for another name.
+// Indices of target channels by name; the first if no name is given. ConfigError, which lists the channels, for another name.
 std::vector<int64_t> picture_channels(const data::SampleSpec& spec, const std::vector<std::string>& names);
 
 // "density [g cm-3]"

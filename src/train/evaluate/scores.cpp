@@ -51,7 +51,7 @@ namespace {
 constexpr const char* kMeanMap = "time mean";
 constexpr double kUndefined = std::numeric_limits<double>::quiet_NaN();
 
-// What rounding to float32 leaves at every scale of values whose mean square is this.
+// The power that rounding to float32 leaves at every scale of values with this mean square.
 double rounding_power(double mean_square) {
   constexpr double kUlp = 1.0 / (1 << 23), kRoundings = 16;  // in the file, by the normalisation, of its factors
   return kRoundings * kUlp * kUlp * mean_square;
@@ -64,7 +64,7 @@ double stored_mean_square(const data::SampleSpec& spec, size_t channel, double n
   return 2 * (normalised + mean * mean);
 }
 
-// Boxes have no latitude: every row weighs the same.
+// Row weights. Boxes have no latitude: all their rows weigh the same.
 at::Tensor weights_of_rows(const data::SampleSpec& spec, bool is_field) {
   const auto& shape = spec.target.shape;
   return is_field ? row_weights(spec) : at::ones({shape[1] * shape[2]}, at::kDouble);
@@ -228,7 +228,7 @@ void ScoreSums::add_forecast(Forecast& forecast, const at::Tensor& values, const
   forecast.acc += sum_where(points.has_points, weighted_acc(weighted_sums(anomaly(p), anomaly(t), weights_)));
 }
 
-// Undefined where the target has no power there but for roundings.
+// Undefined if the target's power there is only rounding error.
 double ScoreSums::small_scale_ratio(const at::Tensor& spectrum, int64_t channel, int64_t points) const {
   const at::Tensor target = target_spectrum_[channel] / static_cast<double>(samples_);
   const double power = small_scale_power(target, points).item<double>();

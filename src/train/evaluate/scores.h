@@ -16,7 +16,7 @@
 
 namespace welkin::train {
 
-// Of one channel and one forecast. Normalised units: divided by the data set's standard deviation. NaN: not defined.
+// Scores of one channel and one forecast. Normalised units: divided by the data set's standard deviation. NaN: not defined.
 struct ChannelScore {
   double rmse = 0;           // root of the (latitude-weighted) mean square error over all samples and points
   double mean_rmse = 0;      // mean over the samples of their own RMSE, as the tutorials log it
@@ -59,7 +59,7 @@ class ScoreSums {
   // input (B, C, ...), target and prediction (B, C', ...), losses (B), any device.
   void add(const at::Tensor& input, const at::Tensor& target, const at::Tensor& prediction, const at::Tensor& losses);
 
-  // Over members that added samples of their own, in their order. Every member calls it, then finish().
+  // Adds the sums of members that added different samples, in their order. Every member calls it, then finish().
   void add_up(const parallel::Group& replicas);
 
   Scores finish() const;
@@ -91,7 +91,7 @@ class ScoreSums {
   std::vector<Forecast> forecasts_;
 };
 
-// DataError where no target of any of these, which are leads or a single one, has a point with a value.
+// DataError if the target of none of these (leads, or a single one) has a point with a value.
 void check_has_points(const std::vector<Scores>& leads);
 
 }  // namespace welkin::train

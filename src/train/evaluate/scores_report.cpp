@@ -14,7 +14,7 @@ namespace {
 
 constexpr const char* kTimeMean = "time mean";  // a forecast without anomaly has no correlation
 
-// A dash where there is no number: the correlation of a forecast without anomaly, a ratio to a power that there is not.
+// A dash if there is no number: the correlation of a forecast without anomaly, a ratio to a power of zero.
 std::string fixed(double value) {
   if (!std::isfinite(value)) return "-";
   char text[32];
@@ -34,7 +34,7 @@ std::string label(const Scores& scores, size_t channel) {
   return unit.empty() ? scores.channels[channel] : cat(scores.channels[channel], " [", unit, "]");
 }
 
-// Whether some points have no value.
+// True if some points have no value.
 bool has_holes(const Scores& scores) {
   return std::ranges::any_of(scores.points, [&](int64_t points) { return points != scores.all_points; });
 }
@@ -48,7 +48,7 @@ const ForecastScores* forecast_of(const Scores& scores, std::string_view name) {
   return found == scores.forecasts.end() ? nullptr : &*found;
 }
 
-// Whether the model is worse than no model.
+// True if the model is worse than a baseline.
 bool loses(const Scores& scores, size_t channel) {
   const ForecastScores* persistence = forecast_of(scores, "persistence");
   return persistence != nullptr && scores.forecasts.front().channels[channel].rmse > persistence->channels[channel].rmse;

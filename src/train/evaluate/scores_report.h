@@ -16,7 +16,7 @@ std::string scores_table(const Scores& scores);
 // "acc"}}}}; numbers that are not finite are null.
 std::string scores_json(const Scores& scores);
 
-// Of a rollout: scores of lead 1, 2, ...
+// Tables of a rollout: scores of lead 1, 2, ...
 std::string rollout_table(const std::vector<Scores>& leads);
 // {"starts": ..., "leads": [{"lead": 1, and what scores_json() has}, ...]}.
 std::string rollout_json(const std::vector<Scores>& leads);

@@ -36,7 +36,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// Under way at once: stages idle for a third of the time at most, and a rank keeps that many.
+// Batches under way at once: stages idle for a third of the time at most, and a rank keeps that many.
 constexpr int64_t kBatchesPerStage = 2;
 
 class NoMemoryLimit {
@@ -54,7 +54,7 @@ class NoMemoryLimit {
   int64_t limit_;
 };
 
-// Otherwise a word, or the number of a step.
+// True for a file's name; other choices are a word, or the number of a step.
 bool names_file(const std::string& choice) {
   return choice.find('/') != std::string::npos || choice.ends_with(".pt") || choice.ends_with(".pth") ||
          choice.ends_with(".tar") || choice.ends_with(".safetensors");
@@ -147,7 +147,7 @@ void TrainedModel::build_part(const Registries& registries) {
   for (at::Tensor& buffer : model_->buffers()) buffer.set_data(buffer.to(device_));
 }
 
-// Of what goes from stage to stage.
+// Learns the shapes of the tensors that go from stage to stage.
 void TrainedModel::learn_shapes() {
   model_->eval();
   std::vector<int64_t> sizes = dataset_->spec().input.shape;

@@ -25,7 +25,7 @@
 
 namespace welkin::train {
 
-// Which checkpoint of which run, on which part of the data.
+// Which checkpoint of which run, and which part of the data.
 struct ModelChoice {
   std::filesystem::path run_folder;
   std::string checkpoint = "best";  // "best" (smallest validation loss), "newest", a step, or the path of one of any format
@@ -35,7 +35,7 @@ struct ModelChoice {
   // What the configuration decides for the process holds as long as the model lives; false: only while it is made and predicts,
   // for a process that has work of its own.
   bool keeps_settings = true;
-  // What became of samples that could not be read, and reads that do not come back (these from another thread).
+  // Gets lines about samples that could not be read, and reads that do not come back (these from another thread).
   std::function<void(const std::string&)> report{};
   // The ranks that evaluate together, and their axes: replicas have samples of their own, and of those that share a sample each
   // loads its part of the model alone. By default this process alone, which has the whole model and every sample.
@@ -49,14 +49,14 @@ class TrainedModel {
  public:
   // Opens the data, builds the model as `config` says and loads its weights. The model is in evaluation mode.
   TrainedModel(const Registries& registries, const config::RunConfig& config, const ModelChoice& choice);
-  // Of these data instead of the run's, where they are not null: samples of the same specification.
+  // The same on these data instead of the run's, if not null: samples of the same specification.
   TrainedModel(const Registries& registries, const config::RunConfig& config, const ModelChoice& choice,
                std::unique_ptr<data::Dataset> dataset);
 
   const data::Dataset& dataset() const { return *dataset_; }
   // Ranks with the same weights, which divide the samples between them.
   const parallel::Group& replicas() const { return groups_.along(parallel::kDp); }
-  // Of `count` things that the replicas divide between them, in their order, those of this rank: [begin, end).
+  // This rank's share of `count` things that the replicas divide between them in their order: [begin, end).
   struct OwnRange {
     int64_t begin = 0, end = 0;
   };
@@ -70,22 +70,22 @@ class TrainedModel {
   int64_t batch_size() const;     // of evaluation: the run's micro-batch
   // Batches in the order of the data set, each sample once.
   data::Pipeline pipeline(int64_t batch_size) const;
-  // Of this rank, in batches of evaluation: whole ones but for the last of the data set.
+  // The samples of this rank, in batches of evaluation: whole ones but for the last of the data set.
   OwnRange own_samples() const;
   // Autocast as in training; no gradient. float32 out. Ranks that share a sample call it together, with whole samples, and get
   // whole predictions.
   at::Tensor predict(const data::Batch& batch) const;
-  // The same of several, which stages work on side by side.
+  // The same for several batches, on which stages work side by side.
   std::vector<at::Tensor> predict(const std::vector<data::Batch>& batches) const;
-  // The same of inputs on the device, with what keys their dropout.
+  // The same for inputs on the device, with the key of their dropout.
   at::Tensor predict(const at::Tensor& input, const model::ForwardContext& context) const;
-  // The same with the gradient of what requires one; of a process that has the whole model.
+  // The same with gradients of the tensors that require one; for a process that has the whole model.
   at::Tensor forward(const at::Tensor& input, const model::ForwardContext& context) const;
   const model::ModelPtr& model() const { return model_; }
-  // Dropout and drop-path as in training from here on.
+  // Applies dropout and drop-path as in training from here on.
   void enable_dropout() { model_->train(); }
   c10::Device device() const { return device_; }
-  // (B) of predictions that predict() gave.
+  // (B) losses of predictions that predict() gave.
   bool has_holes() const;  // points of a target may have no value: they are NaN
   at::Tensor losses(const at::Tensor& prediction, const at::Tensor& target) const;
 

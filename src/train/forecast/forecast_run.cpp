@@ -15,7 +15,7 @@
 namespace welkin::train {
 namespace {
 
-// Lagged members go on for so many steps before they reach the start.
+// The most steps of a member: lagged members begin so many steps before the start.
 int64_t most_steps(const EnsembleOptions& options) {
   const bool is_lagged = options.ensemble.perturbation.kind == PerturbationKind::Lagged;
   const bool is_bred = options.ensemble.perturbation.kind == PerturbationKind::Bred;
@@ -94,7 +94,7 @@ int64_t ForecastRun::run(const std::function<void(int64_t, int64_t)>& progress) 
   if (world_.is_main()) open_store();
   meet();
   if (!store_) open_store();
-  meet();  // all know the same journals
+  meet();  // all ranks know the same journals
   std::vector<int64_t> own;
   int64_t pending = 0;
   for (int64_t unit = 0; unit < num_units(); ++unit) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// How a forecast is cut into what one rank makes at once. Pure arithmetic.
+// How a forecast is cut into units that one rank makes at once. Pure arithmetic.
 #pragma once
 
 #include <cstdint>

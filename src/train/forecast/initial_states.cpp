@@ -42,7 +42,7 @@ at::Tensor InitialStates::read(const TrainedModel& model, int64_t seconds) const
   return input.to(model.device());
 }
 
-// Of a channel of the state, normalised.
+// The spread of a channel of the state, normalised.
 double InitialStates::spread_of(int64_t channel) const {
   const data::SampleSpec& spec = fields_.spec();
   return spec.input_spread.empty() ? 1 : spec.input_spread[static_cast<size_t>(spec.newest_input_channel + channel)];

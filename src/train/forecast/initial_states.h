@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the members of an ensemble begin with: the state of the start, or an earlier one, and what perturbs it.
+// The initial states of an ensemble's members: the state of the start, or an earlier one, and its perturbation.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -22,12 +22,12 @@ struct EnsembleStart {
 
 class InitialStates {
  public:
-  // What is passed outlives it.
+  // `step` outlives it.
   InitialStates(const StateStep& step, EnsembleStart start) : fields_(step.fields()), step_(step), start_(start) {}
 
   // Steps of the forecast by which a member begins before its start.
   int64_t steps_before(int64_t member) const { return start_.perturbation.kind == PerturbationKind::Lagged ? member : 0; }
-  // Before a start, of which states are needed for so many members.
+  // Number of steps before a start whose states are needed for so many members.
   int64_t history_needed(int64_t members) const;
 
   // (B, C, H, W): whole inputs, normalised, on the model's device. Members of one steps_before(). `holes`: StateStep::holes() of

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// One step of a forecast: what the model makes of an input.
+// One step of a forecast: the model's prediction from an input.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -11,7 +11,7 @@
 
 namespace welkin::train {
 
-// Which masks dropout draws, where it is on: those of these members of the start at that time, at a step of their forecasts.
+// The key of dropout's masks, if dropout is on: these members of the start at that time, at a step of their forecasts.
 struct MemberKeys {
   int64_t start_seconds = 0;
   std::vector<int64_t> members;

@@ -44,7 +44,7 @@ PerturbationKind kind_named(const std::string& whole, const std::string& name) {
   refuse_perturbation(whole);
 }
 
-// Streams of every start and member, and of every channel within.
+// A stream of random numbers for every start and member, and for every channel within.
 uint64_t noise_key(uint64_t seed, int64_t start_seconds, int64_t member, int64_t channel) {
   return stream_key(seed, cat("forecast.noise.", start_seconds, ".", member, ".", channel));
 }

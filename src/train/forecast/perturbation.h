@@ -31,7 +31,7 @@ struct Perturbation {
   bool is_noise() const { return kind == PerturbationKind::Gaussian || kind == PerturbationKind::Sphere; }
 };
 
-// ConfigError for what it does not know.
+// ConfigError for an unknown perturbation.
 Perturbation parse_perturbation(const std::string& text);
 
 // (C, H, W) in standard deviations of each channel, on the CPU, for a member of the start at that time: a function of these and

@@ -31,7 +31,7 @@ std::vector<double> deviations(int64_t most_degrees, double length_km) {
   return variance;
 }
 
-// What rows as close as these can show: a part of the globe shows as much as the whole.
+// Degrees that rows as close as these can show: a part of the globe shows as much as the whole.
 int64_t degrees_of(const std::vector<double>& latitude) {
   constexpr double kPoleToPole = 180;
   double step = kPoleToPole;

@@ -57,7 +57,7 @@ at::Tensor StateStep::holes(int64_t start_seconds) const {
   const int64_t index = fields_.index_of(start_seconds).value();
   const auto plane = static_cast<size_t>(shape[1] * shape[2]);
   for (int64_t channel = 0; channel < shape[0]; ++channel) {
-    if (!fields_.has_truth(channel)) {  // nobody says where it has no value
+    if (!fields_.has_truth(channel)) {  // the files do not say where it has no value
       truth.select(1, channel).zero_();
       continue;
     }

@@ -13,7 +13,7 @@ void append_values(std::vector<at::Tensor>& tensors, const std::vector<NamedStat
   for (const NamedState& state : states) tensors.push_back(state.value);
 }
 
-// In a fixed order. Of weights that are shared out this rank's pieces.
+// All tensors of the state in a fixed order. If weights are shared out: this rank's pieces.
 std::vector<at::Tensor> tensors_of(TrainSetup& setup) {
   std::vector<at::Tensor> tensors;
   for (const parallel::ParamRow& row : setup.table.rows()) tensors.push_back(row.trained().detach());

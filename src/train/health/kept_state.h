@@ -14,9 +14,9 @@ namespace welkin::train {
 
 class KeptState {
  public:
-  // Every rank does so at the same step.
+  // Keeps a copy. Every rank calls it at the same step.
   void keep(TrainSetup& setup, int64_t step);
-  // Puts it back. Every rank calls it. The step after which it was kept.
+  // Restores the copy and returns the step after which it was kept. Every rank calls it.
   int64_t restore(TrainSetup& setup) const;
   int64_t step() const { return step_; }
 

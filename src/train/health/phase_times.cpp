@@ -9,7 +9,7 @@
 namespace welkin::train {
 namespace {
 
-constexpr std::string_view kWaiting = "backward";  // with the exchange of gradients ranks wait for each other in it
+constexpr std::string_view kWaiting = "backward";  // with the exchange of gradients: ranks wait for each other in it
 
 std::optional<size_t> phase_number(std::string_view name) {
   const auto* found = std::ranges::find(kTimedPhases, name);
@@ -17,7 +17,7 @@ std::optional<size_t> phase_number(std::string_view name) {
   return static_cast<size_t>(found - kTimedPhases.begin());
 }
 
-// Of an even number the lower one of the middle: of two ranks the faster one is what the other is measured by.
+// Of an even number of values it takes the lower middle one: of two ranks the slower one is compared with the faster one.
 double lower_median(std::vector<double> values) {
   const auto middle = values.begin() + static_cast<std::ptrdiff_t>((values.size() - 1) / 2);
   std::ranges::nth_element(values, middle);
@@ -53,7 +53,7 @@ std::vector<SlowRank> find_slow_ranks(const std::vector<PhaseSeconds>& of_ranks,
 
 PhaseSeconds PhaseTimes::take() { return std::exchange(seconds_, {}); }
 
-// The beginning is taken here, since a span's own is that after its listeners.
+// The begin time is taken here: the span takes its own only after its listeners ran.
 void PhaseTimes::begin(std::string_view name) noexcept {
   if (const auto phase = phase_number(name)) began_[*phase] = observe::SpanClock::now();
   if (next_ != nullptr) next_->begin(name);

@@ -18,19 +18,19 @@ using PhaseSeconds = std::array<double, kTimedPhases.size()>;
 struct SlowRank {
   int64_t rank = 0;
   std::string_view phase;
-  double factor = 1;  // of the median of all ranks
+  double factor = 1;  // ratio to the median of all ranks
 };
 
-// Ranks whose time in a phase is more than `factor` times the median of all, and longer by more than a twentieth of the median of
-// all phases together: what is short may vary. Of a rank the phase that costs it most.
+// Ranks whose time in a phase is more than `factor` times the median of all ranks, and longer by more than a twentieth of the
+// sum of all phases' medians: short phases vary. For each rank the phase that costs it most.
 std::vector<SlowRank> find_slow_ranks(const std::vector<PhaseSeconds>& of_ranks, double factor);
 
 class PhaseTimes : public observe::SpanSink {
  public:
-  // `next` hears every span after it; null: nobody.
+  // `next` receives every span after it; null: no listener follows.
   explicit PhaseTimes(observe::SpanSink* next) : next_(next) {}
 
-  // Since the last call.
+  // Seconds per phase since the last call.
   PhaseSeconds take();
 
   void begin(std::string_view name) noexcept override;
@@ -41,7 +41,7 @@ class PhaseTimes : public observe::SpanSink {
  private:
   observe::SpanSink* next_;
   PhaseSeconds seconds_{};
-  std::array<observe::SpanClock::time_point, kTimedPhases.size()> began_{};  // of the phase that is under way
+  std::array<observe::SpanClock::time_point, kTimedPhases.size()> began_{};  // begin times of the phases under way
 };
 
 }  // namespace welkin::train

@@ -30,7 +30,7 @@ std::string first_of(const std::vector<int64_t>& samples) {
   return cat("[", join(first, " "), samples.size() > kShown ? " ..." : "", "]");
 }
 
-// (ranks, width) with a row of each rank's values, from this rank's.
+// (ranks, width): the rows of all ranks, of which `own` is this rank's.
 at::Tensor of_all_ranks(const parallel::World& world, const at::Tensor& own) {
   at::Tensor rows = at::zeros({world.size(), own.numel()}, own.options());
   rows.select(0, world.rank()).copy_(own);
@@ -147,7 +147,7 @@ void RunHealth::look_for_spike(const StepRecord& record) {
   }
 }
 
-// The run's place goes on: the batches since the kept state are those that are left out, and the schedule stands where it stood.
+// The run's position stays: the batches since the kept state are left out, and the schedule does not move back.
 void RunHealth::roll_back(const StepRecord& record) {
   const int64_t kept = kept_.restore(parts_.setup);
   parts_.setup.spikes->forget_row();
@@ -228,7 +228,7 @@ void write_failed_start(const config::HealthConfig& config, const std::filesyste
   try {
     observe::write_status(folder, status);
   } catch (const DataError&) {
-    return;  // the start has failed for a reason that is said
+    return;  // the error of the start itself is reported
   }
 }
 

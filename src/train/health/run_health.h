@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a run notices about itself and tells programs: events.jsonl, status.json and metrics.prom in its folder, spikes and the
-// way back from them. Every rank has one; the first rank writes.
+// Health of a run, for programs that watch it: events.jsonl, status.json and metrics.prom in its folder; detection of spikes,
+// and the rollback after them. Every rank has one; the first rank writes.
 #pragma once
 
 #include <cstdint>
@@ -24,7 +24,7 @@
 
 namespace welkin::train {
 
-// What it works on. All of it outlives it.
+// The parts of a run that RunHealth reads and changes. All of them outlive it.
 struct HealthParts {
   const config::RunConfig& config;
   const parallel::World& world;
@@ -32,11 +32,11 @@ struct HealthParts {
   TrainSetup& setup;
   std::filesystem::path folder;       // of the run
   PhaseTimes* phase_times = nullptr;  // null: ranks are not compared
-  // The samples of a step, of all ranks.
+  // The numbers of all ranks' samples of a step.
   std::function<std::vector<int64_t>(const StepRecord&)> samples_of;
 };
 
-// How far the run is.
+// Progress of the run.
 struct RunProgress {
   int64_t step = 0, total_steps = 0;
   int64_t epoch = 0;  // from 1
@@ -46,25 +46,25 @@ class RunHealth {
  public:
   explicit RunHealth(const HealthParts& parts);
 
-  // Trouble is told to `on_trouble` besides, with its name and step: TensorBoard.
+  // `on_trouble` also gets the name and step of each trouble: TensorBoard.
   void tell(std::function<void(const std::string&, int64_t)> on_trouble) { on_trouble_ = std::move(on_trouble); }
 
-  // A line of events.jsonl. Of what all ranks see the first one's counts; `of_this_rank`: what one rank alone knows.
+  // Adds a line to events.jsonl. The first rank writes events that all ranks see; `of_this_rank`: one rank alone sees it.
   void event(std::string_view name, int64_t step, const observe::EventFields& fields = {}, bool of_this_rank = false);
   void trouble(std::string_view name, int64_t step, const observe::EventFields& fields);
 
-  // Before the first step of this process. `resumed_from`: empty where the run begins; `newest`: the folder of the newest
-  // checkpoint, empty where there is none. Every rank calls it, as those below.
+  // Called before the first step of this process. `resumed_from` is empty if the run begins; `newest` is the folder of the
+  // newest checkpoint, empty if there is none. Every rank calls it, and the functions below.
   void begin(const RunProgress& progress, const std::string& resumed_from, const std::string& newest);
-  // After a step. Waits for the device where something is due, and after every step under on_spike.
+  // Called after a step. Waits for the device if something is due, and after every step under on_spike.
   void add_step(const StepRecord& record, const RunProgress& progress);
-  // Within what takes long, validation for one: this rank's status, where it is due.
+  // Called during long work such as validation: writes this rank's status if it is due.
   void write_if_due();
-  // After a checkpoint may have been saved: its folder. Told once.
+  // Called after a checkpoint may have been saved, with its folder. Each is reported once.
   void saved(const std::string& newest);
-  // Steps between checkpoints, 0: none on the way; and the goodput to expect, 0: not known.
+  // `steps` between checkpoints (0: none on the way), and the expected goodput (0: not known).
   void saves_every(int64_t steps, double goodput);
-  // At the end of this process's part: "finished", "interrupted" or "failed", and then why.
+  // Called at the end of this process's part with "finished", "interrupted" or "failed"; with "failed" also the reason.
   void end(const std::string& state, const std::string& error = "");
 
  private:
@@ -81,17 +81,17 @@ class RunHealth {
   observe::RunStatus status_;
   std::function<void(const std::string&, int64_t)> on_trouble_;
   KeptState kept_;
-  std::vector<std::string> hosts_;    // of the ranks, where they are compared
+  std::vector<std::string> hosts_;    // of the ranks, if they are compared
   at::Tensor last_loss_, last_rate_;  // () of the latest step, on the device
   Stopwatch since_status_;
   Stopwatch since_begin_;
   int64_t first_step_ = 0;       // of this process
   int64_t samples_ = 0;          // since the last status
-  bool status_failing_ = false;  // it could not be written, which was said
+  bool status_failing_ = false;  // a failed write was reported
 };
 
-// Of a run that failed before there was anything to have the health of, in a folder that is its own: what stands there is of an
-// earlier process.
+// Reports a run that failed before it had a RunHealth. `folder` belongs to this run: files in it are of an earlier process and
+// are replaced.
 void write_failed_start(const config::HealthConfig& config, const std::filesystem::path& folder, const parallel::World& world,
                         const std::string& error);
 

@@ -35,7 +35,7 @@ std::string_view phase_of(WriteStage stage) {
   return "rename";
 }
 
-// Of a file in a checkpoint's folder, or in the one beside it that is being written: training may be steps ahead.
+// The step of a file in a checkpoint's folder, or in the unfinished folder beside it: training may be steps ahead.
 std::optional<int64_t> step_of_checkpoint_at(const std::filesystem::path& path) {
   const std::string text = path.string();
   constexpr std::string_view kFolder = "step_";
@@ -65,7 +65,7 @@ FaultInjector::FaultInjector(const std::vector<Fault>& faults, int64_t rank) {
   }
 }
 
-// What goes on over several steps does so in those that are left. A process that starts anew within its life (elastic) has
+// A fault that lasts several steps happens in the remaining ones. A process that starts anew within its life (elastic) has
 // counted its own.
 void FaultInjector::leave_out_passed(int64_t steps_done) {
   std::erase_if(pending_, [&](Pending& pending) {
@@ -108,7 +108,7 @@ bool FaultInjector::watches_spans() const {
       pending_, [](const Pending& pending) { return pending.fault.phase != "step" && !is_write_phase(pending.fault.phase); });
 }
 
-// Once, or once in each of so many steps.
+// A fault is due once, or once in each of its steps.
 bool FaultInjector::is_due(Pending& pending, std::string_view phase, int64_t step) const {
   const Fault& fault = pending.fault;
   if (fault.phase != phase || step < fault.step || pending.times >= (can_repeat(fault.kind) ? fault.steps : 1)) return false;
@@ -149,7 +149,7 @@ void FaultInjector::happen(const Fault& fault, int64_t step) {
       throw Error(ExitCode::Other, "inject", cat("an exception was asked for: step=", step, ", fault=", fault.text),
                   "Leave --inject out");
     default:
-      break;  // of losses, weights and writes, which know more
+      break;  // faults of losses, weights and writes are made elsewhere
   }
 }
 
@@ -175,7 +175,7 @@ void FaultInjector::flip_weight(const Fault& fault, parallel::ParamTable& table)
   say(fault, step_, cat(", parameter=", row.name));
 }
 
-// In every micro-batch of a step; what is wrong once is right the next time.
+// Changes every micro-batch of a step. A WrongGradient is made once: the repeated step is right.
 void FaultInjector::change_losses(at::Tensor& loss, at::Tensor& scaled) {
   const std::lock_guard lock(mutex_);
   for (Pending& pending : pending_) {
@@ -207,12 +207,12 @@ void FaultInjector::begin(std::string_view name) noexcept {
 }
 
 int FaultInjector::on_write(WriteStage stage, const std::filesystem::path& path) {
-  if (path.string().find(checkpoints_.string()) == std::string::npos) return 0;  // also what is said about a fault
+  if (path.string().find(checkpoints_.string()) == std::string::npos) return 0;  // this also leaves out the log of faults
   std::unique_lock lock(mutex_);
   const int64_t step = step_of_checkpoint_at(path).value_or(step_);
   for (Pending& pending : pending_) {
     if (!is_due(pending, phase_of(stage), step)) continue;
-    if (pending.fault.kind == FaultKind::Slow) {  // the step's thread goes on meanwhile
+    if (pending.fault.kind == FaultKind::Slow) {  // the thread of the step goes on meanwhile
       say(pending.fault, step);
       lock.unlock();
       sleep_for_seconds(pending.fault.seconds);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Makes the faults of this rank happen: at the beginning of a step, where a span of the step begins, where a file of a checkpoint
-// is written, and to the losses of its micro-batches. A run without --inject has none of it.
+// Makes the faults of this rank happen: at the beginning of a step, where a span of the step begins, where a file of a
+// checkpoint is written, and in the losses of its micro-batches. A run without --inject has no injector.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -22,23 +22,23 @@ namespace welkin::train {
 
 class FaultInjector : public observe::SpanSink {
  public:
-  // Keeps those of `faults` that concern this rank.
+  // Keeps the faults that concern this rank.
   FaultInjector(const std::vector<Fault>& faults, int64_t rank);
   FaultInjector(const FaultInjector&) = delete;
   FaultInjector& operator=(const FaultInjector&) = delete;
 
-  // `say` gets a sentence about each fault before it happens, and the step; on whatever thread that is.
+  // `say` gets a sentence about each fault before it happens, and the step. It is called on any thread.
   using Say = std::function<void(const std::string& text, std::string_view kind, int64_t step)>;
-  // Before the first step of a start: where checkpoints are, and how many steps the run has behind it. Faults of these steps are
-  // left out, which is said: a job that is queued again gives the same faults again.
+  // Called before the first step of a start, with the folder of checkpoints and the number of steps that the run has done.
+  // Faults of these steps are left out, and `say` is told: a job that is queued again passes the same faults again.
   void open(const std::filesystem::path& checkpoints, int64_t steps_done, Say say);
 
-  // The run has made all of its steps: names the faults whose place never came.
+  // Called after the last step of the run: names the faults whose place never came.
   void say_unused(int64_t steps_done);
 
-  // Before step `step`, from 1. Throws where the fault is an exception.
+  // Called before step `step`, from 1. Throws if the fault is an exception.
   void begin_step(int64_t step, parallel::ParamTable& table);
-  // A micro-batch's loss, and what its backward pass starts from.
+  // Changes a micro-batch's loss, and the scaled loss from which its backward pass starts.
   void change_losses(at::Tensor& loss, at::Tensor& scaled);
   bool changes_losses() const;
   bool watches_spans() const;
@@ -50,8 +50,8 @@ class FaultInjector : public observe::SpanSink {
   struct Pending {
     Fault fault;
     int64_t passed = 0;     // places of its phase that it let pass
-    int64_t last_step = 0;  // in which it happened last
-    int64_t times = 0;      // that it happened
+    int64_t last_step = 0;  // the step in which it happened last
+    int64_t times = 0;      // how often it happened
   };
   void leave_out_passed(int64_t steps_done);
   bool is_due(Pending& pending, std::string_view phase, int64_t step) const;
@@ -61,7 +61,7 @@ class FaultInjector : public observe::SpanSink {
   void happen(const Fault& fault, int64_t step);
   void flip_weight(const Fault& fault, parallel::ParamTable& table) const;
 
-  std::mutex mutex_;  // writers are threads of their own
+  std::mutex mutex_;  // checkpoint writers run on threads of their own
   std::vector<Pending> pending_;
   int64_t step_ = 0;
   std::filesystem::path checkpoints_;

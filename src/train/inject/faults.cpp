@@ -21,11 +21,11 @@ constexpr std::string_view kPlace = "step|rank|phase|after";
 struct KindRow {
   FaultKind kind;
   std::string_view name;
-  std::string_view values;  // that it takes
+  std::string_view values;  // values that the kind takes
   std::string_view phases;  // of kFaultPhases; the first is the default
 };
 
-// In the order of FaultKind.
+// Rows in the order of FaultKind.
 constexpr std::array<KindRow, 13> kKinds{{
     {FaultKind::Kill, "kill", kPlace, kFaultPhases},
     {FaultKind::Stop, "stop", kPlace, kFaultPhases},

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The table of faults that `welkin train --inject` makes happen: what, at which step and phase, on which rank. Text to values,
-// checked before anything runs; fault_injector.h makes them happen.
+// The table of faults that `welkin train --inject` makes happen: the kind, the step and phase, the rank. Converts text to
+// values, checked before anything runs; fault_injector.h makes the faults happen.
 #pragma once
 
 #include <cstdint>
@@ -17,7 +17,7 @@ enum class FaultKind {
   Slow,                // it waits for `seconds`
   Exception,           // an error is thrown
   NanGradient,         // a finite loss with gradients of NaN
-  WrongGradient,       // gradients that differ from those which the same numbers give a second time
+  WrongGradient,       // gradients differ from those that the same numbers give a second time
   Spike,               // loss and gradients times `factor`
   FlipWeight,          // a bit of a weight
   TruncateCheckpoint,  // half of the largest file of the newest checkpoint
@@ -32,21 +32,21 @@ inline constexpr std::string_view kFaultPhases = "step|fetch|forward|backward|re
 
 struct Fault {
   FaultKind kind = FaultKind::Kill;
-  int64_t step = 1;               // the first at or after which it happens, counted from 1 as in the log; not in a start past it
-  int64_t steps = 1;              // in so many steps; of those that can happen again
-  std::optional<int64_t> rank{};  // nothing: on all
+  int64_t step = 1;               // the first at or after which it happens, from 1 as in the log; not in a start past it
+  int64_t steps = 1;              // it happens in so many steps, if its kind can repeat
+  std::optional<int64_t> rank{};  // nothing: on all ranks
   std::string phase = "step";     // of kFaultPhases
-  int64_t after = 0;              // so many such places pass first
+  int64_t after = 0;              // so many places of the phase pass first
   double seconds = 1;
   double factor = 1000;
   int error = 0;          // errno
   std::string parameter;  // FlipWeight: its name; empty: the first
   int64_t bit = 20;       // FlipWeight: of the first element
-  std::string text;       // as it was given
+  std::string text;       // the text of the fault
 };
 
-// "kill:step=5,phase=backward,rank=1;slow:step=7,seconds=0.5", or the name of a file with one such fault a line, in which what
-// follows # is a comment. Steps from 1, ranks below `world_size` or `all`. ConfigError that names what is wrong.
+// "kill:step=5,phase=backward,rank=1;slow:step=7,seconds=0.5", or the name of a file with one such fault per line and comments
+// after #. Steps count from 1; ranks are below `world_size`, or `all`. ConfigError that names the wrong part.
 std::vector<Fault> parse_faults(const std::string& text_or_file, int64_t world_size);
 
 bool is_write_phase(std::string_view phase);

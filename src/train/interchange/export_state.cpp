@@ -50,7 +50,7 @@ void check_optimizer(const State& state) {
                         "Export the weights alone, without --optimizer");
 }
 
-// Their states have names of Adam's and SGD's, and another meaning.
+// These optimizers have states of other names and meaning than Adam's and SGD's.
 void check_kind(const State& state) {
   constexpr std::array<std::string_view, 5> kOwn{"Lion", "LAMB", "LARS", "Adafactor", "Muon"};
   if (std::ranges::find(kOwn, state.optimizer.kind) == kOwn.end()) return;
@@ -62,7 +62,7 @@ void check_kind(const State& state) {
 
 void export_safetensors(const State& state, const ExportOptions& options, const std::filesystem::path& out) {
   SafetensorsWriter writer;
-  writer.set_metadata("format", "pt");  // what libraries of Python look for
+  writer.set_metadata("format", "pt");  // key that Python libraries look for
   if (options.optimizer) writer.set_metadata("welkin.groups", "model optimizer");
   if (state.iteration) writer.set_metadata("iters", cat(*state.iteration));
   if (!state.config.empty()) writer.set_metadata("welkin.config", state.config);
@@ -130,7 +130,7 @@ class TorchExport {
     writer_.end_dict();
   }
 
-  // Our weight decay spares biases and norms: where there is any, they are a group of their own.
+  // Our weight decay spares biases and norms: if there is weight decay, they are a group of their own.
   std::vector<std::vector<const StateTensor*>> groups() const {
     std::vector<const StateTensor*> all, decaying, others;
     for (const std::string& name : parameters()) {
@@ -191,7 +191,7 @@ class TorchExport {
     add(*tensor);
   }
 
-  // A parameter that was not trained has no state, in PyTorch neither.
+  // A parameter that was not trained has no state; nor has it in PyTorch.
   bool is_frozen(const std::string& name) const {
     const std::string prefix = is_adam() ? "optimizer.exp_avg." : "optimizer.momentum.";
     const auto is_state = [&](const StateTensor& tensor) { return tensor.name.starts_with(prefix); };

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Writing a State for Python: safetensors, or a .pt that torch.load(FILE, weights_only=True) takes.
+// Writes a State for Python: safetensors, or a .pt that torch.load(FILE, weights_only=True) takes.
 #pragma once
 
 #include <filesystem>
@@ -18,17 +18,17 @@ struct ExportOptions {
   // false: the model alone, a plain state dict. true: {"model_state", "optimizer_state_dict", "iters", "epoch"}, the second as
   // torch.optim writes it; in safetensors the optimizer's tensors under our names.
   bool optimizer = false;
-  // JSON of how inputs and outputs are normalised (train/evaluate/normalization.h); empty: not known.
+  // JSON of the normalisation of inputs and outputs (train/evaluate/normalization.h); empty: not known.
   std::string normalization{};
 };
 
-// By the ending of the name: .pt, .pth and .ckpt, .safetensors; nothing for others.
+// The format by the name's ending: .pt, .pth and .ckpt, .safetensors; nothing for others.
 std::optional<FileFormat> format_of_name(const std::filesystem::path& path);
 
-// The run's configuration and the normalization go along: in safetensors as metadata "welkin.config" and "welkin.normalization",
-// in a .pt as the records "extra/config.yaml" and "extra/normalization.json" of its archive, which torch.load passes over.
-// The file appears whole or not at all, in place of one that was there. CheckpointError when a value does not fit the dtype, or
-// there is no optimizer to write.
+// The run's configuration and the normalization go along. In safetensors they are the metadata "welkin.config" and
+// "welkin.normalization"; in a .pt they are the records "extra/config.yaml" and "extra/normalization.json", which torch.load
+// passes over. The file appears whole or not at all, and replaces an older one. CheckpointError when a value does not fit the
+// dtype, or there is no optimizer to write.
 void export_state(const State& state, const ExportOptions& options, const std::filesystem::path& out);
 
 }  // namespace welkin::train::interchange

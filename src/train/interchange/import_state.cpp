@@ -45,14 +45,14 @@ void add_group(ImportedState& imported, const State& state, const std::string& g
 
 void add_fact(CheckpointIndex& index, const char* name, const std::optional<double>& value) {
   if (!value) return;
-  std::array<char, 32> digits{};  // as many as bring the same number back
+  std::array<char, 32> digits{};  // enough digits to bring the same number back
   const auto end = std::to_chars(digits.data(), digits.data() + digits.size(), *value).ptr;
   index.facts[name] = std::string(digits.data(), end);
 }
 
 std::string shape_text(const std::vector<int64_t>& shape) { return cat("(", join(shape, ","), ")"); }
 
-// At most three, for messages.
+// At most three of the names, for messages.
 std::string first_of(const std::vector<std::string>& names) {
   const std::vector<std::string> first(names.begin(),
                                        std::next(names.begin(), static_cast<std::ptrdiff_t>(std::min<size_t>(3, names.size()))));

@@ -39,7 +39,7 @@ std::string renamed(const std::string& name, const std::vector<WeightRename>& re
   return name;
 }
 
-// Under the model's names; what has none is left out.
+// Renames tensors to the model's names; drops those without one.
 void rename_weights(State& state, const std::vector<WeightRename>& renames) {
   std::map<std::string, std::string> before;
   for (StateTensor& tensor : state.tensors) {

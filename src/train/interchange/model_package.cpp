@@ -48,7 +48,7 @@ std::vector<StatisticsFile> statistics_of(const config::RunConfig& config) {
   return files;
 }
 
-// Lowest and highest values, which normalization minmax takes from beside the means.
+// The files of lowest and highest values beside the means, which normalization minmax reads.
 std::vector<fs::path> ranges_of(const config::RunConfig& config) {
   const auto is_minmax = [](const std::string& entry) { return entry.ends_with("minmax"); };
   if (std::ranges::none_of(config.data.normalization, is_minmax)) return {};
@@ -58,7 +58,7 @@ std::vector<fs::path> ranges_of(const config::RunConfig& config) {
 
 std::string hash_of(const fs::path& path) { return hex_digits(xxh3_64_of_file(path)); }
 
-// The name that a key's file has in a package: "global_means.npy".
+// The name of a key's file in a package: "global_means.npy".
 std::string name_in_package(const StatisticsFile& file) {
   std::string name(file.key);
   name = name.substr(name.find('.') + 1);
@@ -101,7 +101,7 @@ void write_parts(const State& state, const data::SampleSpec& spec, const config:
   write_file_atomically(folder / kPackageFile, json.dump(1, ' ', false, PackageJson::error_handler_t::replace) + "\n");
 }
 
-// What a name of package.json may be: a file of the folder itself.
+// True if a name in package.json may stand: a file of the folder itself.
 bool is_plain_name(const std::string& name) { return !name.empty() && name.find('/') == std::string::npos && name != ".."; }
 
 [[noreturn]] void refuse_package(const fs::path& folder, const std::string& reason) {
@@ -121,7 +121,7 @@ void verify_file(const fs::path& path, const std::string& wanted) {
                         "Fetch the package again");
 }
 
-// Values are written again by functions that call themselves for each level.
+// Values are copied by functions that recurse once per level.
 PackageJson parsed_facts(const fs::path& folder) {
   constexpr int kDeepest = 8;
   const auto limit = [&](int depth, PackageJson::parse_event_t /*event*/, const PackageJson& /*value*/) {
@@ -131,8 +131,8 @@ PackageJson parsed_facts(const fs::path& folder) {
   return PackageJson::parse(read_file(folder / kPackageFile, kMostFactsBytes), limit);
 }
 
-// Has a specification, and no samples.
-// "input channels", where they differ; of numbers the first place.
+// Sets `differs`, unless it is set, to the first difference of two lists: "input channels: of 3 instead of 2", or the first
+// place with both values.
 template <typename T>
 void compare_lists(std::string& differs, const char* name, const std::vector<T>& mine, const std::vector<T>& theirs) {
   if (!differs.empty() || mine == theirs) return;

@@ -36,7 +36,7 @@ int64_t world_size(const CheckpointIndex& index) {
   return ranks;
 }
 
-// Where there is no configuration: what an import has kept of the file's optimizer.
+// Without a configuration: the facts that an import has kept of the file's optimizer.
 void read_settings(OptimizerSettings& settings, const std::map<std::string, std::string>& facts) {
   const auto text = [&](const char* name) {
     const auto found = facts.find(name);
@@ -55,7 +55,7 @@ void read_settings(OptimizerSettings& settings, const std::map<std::string, std:
               .momentum = number("optimizer.momentum")};
 }
 
-// The optimizer's hyper-parameters from the run's configuration. One that does not load any more costs these alone.
+// Reads the optimizer's hyper-parameters from the run's configuration. A configuration that does not load costs only these.
 void read_config(State& state, const CheckpointIndex& index) {
   state.config = index.config;
   if (state.config.empty()) return read_settings(state.optimizer, index.facts);
@@ -107,7 +107,7 @@ void read_index(State& state, const CheckpointIndex& index) {
   }
 }
 
-// Model first, in the order of registration; then the other groups by name.
+// Sorts the model first, in the order of registration; then the other groups by name.
 void sort_tensors(State& state) {
   const auto place = [&](const StateTensor& tensor) {
     const auto group = tensor.group == "model" ? 0 : tensor.group == "optimizer" ? 1 : 2;
@@ -146,7 +146,7 @@ State safetensors_state(const fs::path& path) {
   state.path = path;
   state.format = "safetensors";
   for (const auto& [key, value] : file->metadata()) state.facts.emplace_back(key, value.substr(0, 200));
-  // Our own export marks its optimizer; in files of others every tensor is the model's.
+  // Our own export marks its optimizer; in other files every tensor is the model's.
   const bool ours = file->metadata().contains("welkin.groups");
   std::vector<std::string> names = file->names();
   std::vector<std::string> shown = names;

@@ -15,7 +15,7 @@ namespace {
 
 using SpecJson = nlohmann::ordered_json;
 
-// One list of fields for both ways: `visit` is given a name and the field.
+// One list of fields for reading and writing: `visit` is called with each name and field.
 template <typename Spec, typename Visit>
 void visit_fields(Spec& spec, const Visit& visit) {
   visit("latitude", spec.latitude);
@@ -76,7 +76,7 @@ data::ArraySpec array_from(const SpecJson& json, const SpecSource& source) {
 
 bool is_length(size_t length, size_t channels) { return length == 0 || length == channels; }
 
-// What code that takes a specification relies on. Empty: nothing is wrong.
+// Checks the invariants on which users of a specification rely. Empty: nothing is wrong.
 std::string spec_problem(const data::ArraySpec& array, const std::vector<double>& mean, const std::vector<double>& deviation,
                          const std::vector<double>& clip, const std::vector<int64_t>& logs, const std::vector<double>& eps) {
   constexpr int64_t kMostPoints = int64_t{1} << 40;
@@ -133,7 +133,7 @@ std::string sample_spec_json(const data::SampleSpec& spec) {
 data::SampleSpec sample_spec_from_json(std::string_view text, const SpecSource& source) {
   data::SampleSpec spec;
   try {
-    // It is copied while it is read, by functions that call themselves for each level.
+    // The text is copied while it is read, by functions that recurse once per level.
     constexpr int kDeepest = 8;
     const auto limit = [&source](int depth, SpecJson::parse_event_t /*event*/, const SpecJson& /*value*/) {
       if (depth > kDeepest) refuse_spec(source, "nested too deeply");

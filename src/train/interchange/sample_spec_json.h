@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A specification of samples as JSON and back: what a model package says of the data that its model was trained on.
+// A specification of samples as JSON and back: the description of a model's training data in its package.
 #pragma once
 
 #include <string>
@@ -9,7 +9,7 @@
 
 namespace welkin::train::interchange {
 
-// Every field of it, under its name.
+// Every field of the specification, under its name.
 std::string sample_spec_json(const data::SampleSpec& spec);
 
 struct SpecSource {
@@ -17,7 +17,7 @@ struct SpecSource {
   std::string component = "package";
   std::string remedy = "Fetch the package again";
 };
-// DataError naming the source for a text that sample_spec_json() does not give: lengths that do not fit the channels, for one.
+// DataError naming the source for a text that sample_spec_json() would not write, such as lengths that do not fit the channels.
 data::SampleSpec sample_spec_from_json(std::string_view text, const SpecSource& source);
 
 }  // namespace welkin::train::interchange

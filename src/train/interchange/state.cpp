@@ -26,7 +26,7 @@ bool is_torch_file(const fs::path& path) {
   return archive::TorchContent::recognises(std::as_bytes(std::span(head.data(), static_cast<size_t>(file.gcount()))));
 }
 
-// Removes `part` wherever it stands at the beginning of a component.
+// Removes `part` at the beginning of every component.
 std::string without(std::string name, std::string_view part) {
   for (size_t at = 0; (at = name.find(part, at)) != std::string::npos;) {
     if (at == 0 || name[at - 1] == '.') {

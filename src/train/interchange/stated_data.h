@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A data set of which there is nothing but its specification, for a model that is called with fields of others.
+// A data set that has only a specification, for a model that is called with fields of others.
 #pragma once
 
 #include <string>
@@ -12,7 +12,7 @@ namespace welkin::train::interchange {
 
 class StatedData : public data::Dataset {
  public:
-  // `why` and `remedy` are what read() says.
+  // `why` and `remedy` are the text of read()'s error.
   StatedData(data::SampleSpec spec, std::string why, std::string remedy)
       : spec_(std::move(spec)), why_(std::move(why)), remedy_(std::move(remedy)) {}
 

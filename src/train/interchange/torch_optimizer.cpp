@@ -24,11 +24,11 @@ using archive::PickleNode;
 
 struct TorchGroup {
   std::vector<int64_t> params;
-  std::vector<std::string> names;  // where the optimizer was made from named parameters
+  std::vector<std::string> names;  // if the optimizer was made from named parameters
   const PickleNode* node = nullptr;
 };
 
-// Why the optimizer cannot be taken; becomes a note.
+// The reason why the optimizer cannot be taken; becomes a note.
 struct Unmatched {
   std::string why;
 };
@@ -70,10 +70,10 @@ std::map<int64_t, const PickleNode*> states_of(const Pickle& pickle, const Pickl
   return states;
 }
 
-// Candidates of the parameter's numbers, in the order of the groups.
+// A candidate for the order of the parameters' numbers, over all groups.
 using Order = std::vector<const StateTensor*>;
 
-// The file's own order; the two groups of those who spare biases and norms from weight decay.
+// The file's own order, and for two groups the order of programs that spare biases and norms from weight decay.
 std::vector<Order> candidate_orders(const State& state, const std::vector<TorchGroup>& groups) {
   Order all, decaying, others;
   for (const StateTensor& tensor : state.tensors) {
@@ -148,7 +148,7 @@ StateTensor constant(std::string name, Dtype dtype, std::vector<int64_t> shape, 
           }};
 }
 
-// The number of steps of one parameter: a tensor, or a number in files of old versions.
+// The number of steps of one parameter: a tensor; a number in files of old versions.
 std::optional<double> step_of(const TorchFilePtr& file, const PickleNode& entry) {
   const Pickle& pickle = file->content().pickle();
   const PickleNode* step = pickle.find(entry, "step");
@@ -208,7 +208,7 @@ class OptimizerReader {
     return torch_tensor(file_, *value, name, "optimizer");
   }
 
-  // Ours counts once for all parameters.
+  // Our optimizer has one count for all parameters.
   double common_step() const {
     std::optional<double> common;
     for (const auto& [number, entry] : states_) {
@@ -221,7 +221,7 @@ class OptimizerReader {
     return *common;
   }
 
-  // In the order of the state dict, which is that of registration.
+  // Adds the names in the order of the state dict, which is that of registration.
   void read_parameters() {
     std::set<const StateTensor*> parameters;
     for (const auto& [number, parameter] : names_) parameters.insert(parameter);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Where in a file of torch.save the model, the optimizer and the run's place are.
+// Finds the model, the optimizer and the run's position in a file of torch.save.
 #include <algorithm>
 #include <array>
 #include <memory>
@@ -17,7 +17,7 @@ using archive::PickleKind;
 using archive::PickleNode;
 using archive::TorchContent;
 
-// The keys under which programs keep what a checkpoint holds, most usual first.
+// The keys under which programs keep the parts of a checkpoint, the most usual first.
 constexpr std::array<std::string_view, 10> kModelKeys = {"model_state", "model_state_dict", "state_dict", "model",  "net",
                                                          "network",     "module",           "weights",    "params", "ema"};
 constexpr std::array<std::string_view, 4> kOptimizerKeys = {"optimizer_state_dict", "optimizer_state", "optimizer", "optim"};
@@ -25,7 +25,7 @@ constexpr std::array<std::string_view, 5> kIterationKeys = {"iters", "iteration"
 constexpr std::array<std::string_view, 1> kEpochKeys = {"epoch"};
 constexpr size_t kMostFacts = 50;
 constexpr uint64_t kFreeBytes = uint64_t{64} << 20;
-constexpr uint64_t kMostCopies = 8;  // of the stored bytes: tied weights are few
+constexpr uint64_t kMostCopies = 8;  // times the stored bytes: tied weights are few
 
 class TorchStateReader {
  public:
@@ -127,7 +127,7 @@ class TorchStateReader {
     }
   }
 
-  // Numbers and texts beside the tensors; names alone of the rest.
+  // Adds numbers and texts beside the tensors; of other values only the names.
   void add_facts(const PickleNode& model) {
     const PickleNode& root = pickle_.top();
     for (size_t i = 0; i + 1 < root.items.size() && state_.facts.size() < kMostFacts; i += 2) {

@@ -17,7 +17,7 @@ AgreedInterval::AgreedInterval(const parallel::Group& world, Options options)
   agree();
 }
 
-// The first step makes what later ones find, so time is taken from its end on.
+// The first step includes set-up, so time is measured from its end on.
 void AgreedInterval::step_done(int64_t step) {
   if (mark_) return;
   mark_ = step;
@@ -33,7 +33,7 @@ void AgreedInterval::saved(int64_t step, double held_s, double written_s) {
     try {
       write_times(options_.file, choice_.times());
     } catch (const Error& error) {
-      options_.say(error.what());  // a run that goes on measures anew
+      options_.say(error.what());  // a resumed run measures anew
     }
   }
   agree();

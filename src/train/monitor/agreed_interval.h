@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The interval between checkpoints that a run chooses itself, equal on all ranks: the first one measures, chooses and tells.
+// The interval between checkpoints that a run chooses itself, equal on all ranks: the first rank measures, chooses and tells.
 #pragma once
 
 #include <cstdint>
@@ -18,18 +18,18 @@ class AgreedInterval {
  public:
   struct Options {
     double mtbf_s = 0;           // of the whole job
-    std::filesystem::path file;  // where the first rank keeps what it has measured
-    bool resumed = false;        // the run goes on: what is there counts
+    std::filesystem::path file;  // in which the first rank keeps its measurements
+    bool resumed = false;        // the run goes on: the measurements in the file count
     std::function<void(const std::string&)> say;
   };
 
   // Every rank calls it.
   AgreedInterval(const parallel::Group& world, Options options);
 
-  // After each step, before it may be saved.
+  // Called after each step, before its state may be saved.
   void step_done(int64_t step);
-  // After the checkpoint of that step: by how much it has held training, and how long the latest that is whole took. Every rank
-  // calls it.
+  // Called after the checkpoint of that step, with the time that it has held training and the time that the latest whole one
+  // took. Every rank calls it.
   void saved(int64_t step, double held_s, double written_s);
 
   int64_t steps() const { return steps_; }

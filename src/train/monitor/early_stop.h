@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Early stopping: a run ends when a metric of its validation has not become smaller for `patience` epochs. What it counts is a
-// value that checkpoints keep, so that a resumed run ends where an uninterrupted one does.
+// Early stopping: a run ends when a metric of its validation has not become smaller for `patience` epochs. Checkpoints keep its
+// count, so that a resumed run ends at the same step as an uninterrupted one.
 #pragma once
 
 #include <cstdint>
@@ -13,13 +13,13 @@ namespace welkin::train {
 
 class EarlyStop {
  public:
-  // `state` outlives it, and begins anew where it is another metric's.
+  // `state` outlives it. It begins anew if the state is of another metric.
   EarlyStop(const config::EarlyStopping& rule, std::string metric, StoppingCount& state);
 
-  // After each validation; a value that is not finite is no improvement.
+  // Called after each validation; a value that is not finite is no improvement.
   void add(double value, int64_t step);
   bool should_stop() const { return state_.waited >= rule_.patience; }
-  // Why: "val_loss has not improved in 5 validations: best 0.25 at step 40".
+  // The reason: "val_loss has not improved in 5 validations: best 0.25 at step 40".
   std::string reason() const;
 
  private:

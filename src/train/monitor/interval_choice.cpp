@@ -12,8 +12,8 @@
 namespace welkin::train {
 namespace {
 
-constexpr double kNewShare = 0.3;  // of what was measured last in a mean
-constexpr double kNews = 1.2;      // an interval that is so many times another is worth a line
+constexpr double kNewShare = 0.3;  // weight of the newest measurement in a mean
+constexpr double kNews = 1.2;      // ratio of two intervals that is worth a log line
 
 void blend(double& mean, double measured) {
   if (measured > 0) mean = mean > 0 ? mean + kNewShare * (measured - mean) : measured;

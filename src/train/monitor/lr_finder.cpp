@@ -13,7 +13,7 @@
 namespace welkin::train {
 namespace {
 
-// What `scaling` makes of a key lr of 1.
+// The factor by which `scaling` changes the key lr.
 double rate_factor(config::RunConfig config) {
   config.schedule.start_lr = config.optimizer.lr = 1;
   return peak_lr(config);

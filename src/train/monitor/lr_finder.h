@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// welkin train --find_lr: the learning rate range test on the run's own model, data and optimizer. It is a run of its own: the
-// weights that it leaves are of no use, and nothing is saved but the curve.
+// welkin train --find_lr: the learning rate range test on the run's own model, data and optimizer. It is a separate run: its
+// final weights are of no use, and it saves only the curve.
 #pragma once
 
 #include <c10/core/Device.h>
@@ -23,17 +23,17 @@ struct LrFinderParts {
   std::function<bool()> stop_requested{};  // of this rank
 };
 
-// Steps until the test is over. Every rank calls it and gets the same points. The set-up's rates become those of the test.
-// Interrupted where a rank was asked to stop.
+// Makes steps until the test is over. Every rank calls it and gets the same points. The set-up's rates are replaced by those of
+// the test. Interrupted if a rank was asked to stop.
 LrRange find_lr(LrFinderParts parts, const LrRangeOptions& options);
 
-// lr_find.csv and lr_find.svg.
+// Writes lr_find.csv and lr_find.svg.
 void write_lr_range(const LrRange& range, const std::filesystem::path& folder);
 
-// For the log; ConfigError where no rate can be suggested.
+// Text for the log; ConfigError if no rate can be suggested.
 std::string describe_lr(const LrRange& range, const config::RunConfig& config);
 
-// The value to give to the key lr, for which `scaling` multiplies: two significant digits of the steepest descent.
+// The value for the key lr, which `scaling` then multiplies: the rate of steepest descent, to two significant digits.
 double suggested_lr(const LrRange& range, const config::RunConfig& config);
 
 }  // namespace welkin::train

@@ -17,7 +17,7 @@ namespace {
 
 constexpr double kMemory = 0.98;    // of the exponential average, corrected for its start
 constexpr double kDiverged = 4;     // times the smallest smoothed loss
-constexpr size_t kLastSkipped = 5;  // steps that are on their way out
+constexpr size_t kLastSkipped = 5;  // last steps, in which the loss diverges
 constexpr size_t kFewest = 8;       // points below which none is skipped
 
 class RisingRate : public LrSchedule {
@@ -57,7 +57,7 @@ std::string lr_number(double value) {
   return {digits.data(), std::to_chars(digits.data(), digits.data() + digits.size(), value).ptr};
 }
 
-// Of what grows beyond, only the beginning is worth a place in the picture.
+// The largest finite smoothed loss: the top of the picture.
 double highest_shown(const std::vector<LrPoint>& points) {
   double lowest = std::numeric_limits<double>::infinity(), highest = -lowest;
   for (const LrPoint& point : points) {

@@ -27,17 +27,17 @@ struct LrPoint {
 };
 
 struct LrSuggestion {
-  double steepest = 0;  // where the smoothed loss falls fastest over the logarithm of the rate
-  double minimum = 0;   // where it is smallest; a tenth of it is the cautious choice
+  double steepest = 0;  // the rate at which the smoothed loss falls fastest over the logarithm of the rate
+  double minimum = 0;   // the rate of the smallest smoothed loss; a tenth of it is the cautious choice
 };
 
 class LrRange {
  public:
-  // The next step's rate and loss. False when the test is over: the loss has grown, or is none.
+  // Adds the next step's rate and loss. False when the test is over: the loss has grown too much, or is not finite.
   bool add(double rate, double loss);
 
   const std::vector<LrPoint>& points() const { return points_; }
-  // Without the first tenth and the last five steps, as far as there are enough. Nothing where the loss never falls.
+  // Skips the first tenth and the last five steps, if there are enough. Nothing if the loss never falls.
   std::optional<LrSuggestion> suggestion() const;
 
   std::string csv() const;  // step, lr, loss, smoothed_loss

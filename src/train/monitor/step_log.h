@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// log_every_n_steps: a line about a step, with how long the run will still take.
+// log_every_n_steps: a line about a step, with an estimate of the run's remaining time.
 #pragma once
 
 #include <cstdint>
@@ -16,14 +16,14 @@ class StepLog {
   // 0: never a line.
   explicit StepLog(int64_t interval) : interval_(interval) { since_line_.start(); }
 
-  // After each step.
+  // Called after each step.
   void count(int64_t samples) {
     ++steps_;
     since_line_.add(static_cast<double>(samples));
   }
   bool is_due(int64_t iteration) const { return interval_ > 0 && iteration % interval_ == 0; }
-  // "Step 20/130, epoch 2/7: loss=0.987654, lr=0.0005, 123 samples/s, 1:02 left". The time left is that of the steps so far in
-  // this process, with all that was done between them.
+  // "Step 20/130, epoch 2/7: loss=0.987654, lr=0.0005, 123 samples/s, 1:02 left". The time left is estimated from the steps of
+  // this process so far, including all work between them.
   std::string line(int64_t iteration, int64_t epoch, const RunLength& length, double loss, double rate);
 
  private:
@@ -33,7 +33,7 @@ class StepLog {
   observe::Throughput since_line_;
 };
 
-// Epochs that a run of this length has: the last one may be cut short.
+// The number of epochs of a run of this length: the last one may be cut short.
 int64_t epochs_of(const RunLength& length);
 
 }  // namespace welkin::train

@@ -16,7 +16,7 @@ std::string channel_text(const data::SampleSpec& spec, int64_t channel) {
   return index < names.size() && !names[index].empty() ? names[index] : cat("channel", channel);
 }
 
-// As metric_logger.h writes it.
+// True if `text` is the metric's tag in metric_logger.h.
 bool is_tag_of(const std::string& text, const ValidationMetric& metric, const data::SampleSpec& spec) {
   if (!metric.channel) return text == "Loss/valid";
   return text == cat("RMSE(", channel_text(spec, *metric.channel), ")/valid");

@@ -17,26 +17,26 @@ inline constexpr const char* kValidationLoss = "val_loss";
 
 struct ValidationMetric {
   std::string name = kValidationLoss;
-  std::optional<int64_t> channel{};  // whose latitude-weighted RMSE it is; nothing: the loss
+  std::optional<int64_t> channel{};  // the channel of a latitude-weighted RMSE; nothing: the loss
 };
 
-// All that a validation on such samples can report.
+// All metrics that a validation on such samples can report.
 std::vector<ValidationMetric> validation_metrics(const data::SampleSpec& spec);
 
-// By its name, or by its tag in TensorBoard (Loss/valid, RMSE(t2m)/valid). ConfigError naming `key` and the names there are.
+// The metric of this name, or tag in TensorBoard (Loss/valid, RMSE(t2m)/valid). ConfigError naming `key` and all names.
 ValidationMetric find_metric(const data::SampleSpec& spec, std::string_view key, const std::string& name);
 
-// What best_metric and early_stopping name; ConfigError as above.
+// The metrics that best_metric and early_stopping name; ConfigError as above.
 ValidationMetric best_metric(const config::RunConfig& config, const data::SampleSpec& spec);
 std::optional<ValidationMetric> early_stopping_metric(const config::RunConfig& config, const data::SampleSpec& spec);
 
-// Throws as these do.
+// Throws their errors.
 inline void check_metrics(const config::RunConfig& config, const data::SampleSpec& spec) {
   best_metric(config, spec);
   early_stopping_metric(config, spec);
 }
 
-// The channels of both, without the first, which every validation of fields reports; in ascending order.
+// The channels of both metrics, ascending, without the first channel, which every validation of fields reports.
 std::vector<int64_t> watched_channels(const config::RunConfig& config, const data::SampleSpec& spec);
 
 }  // namespace welkin::train

@@ -29,7 +29,7 @@ MosaicAxis::MosaicAxis(int64_t extent, int64_t crop, int64_t overlap, bool is_pe
   if (is_periodic_) half_ = std::min(half_, static_cast<double>(first_.front() + extent - first_.back() - 1) / 2);
 }
 
-// Of the later of two crops whose borders' middle lies there: 0 before, 1 behind.
+// The share of the later of two crops at `place`, if `middle` is the middle of their overlap: 0 before, 1 behind.
 double MosaicAxis::share_after(double place, double middle) const {
   if (half_ == 0) return place < middle ? 0 : 1;
   return std::clamp((place - middle + half_) / (2 * half_), 0.0, 1.0);

@@ -20,7 +20,7 @@ class MosaicAxis {
   int64_t num_crops() const { return static_cast<int64_t>(first_.size()); }
   // First cell of a crop, in [0, extent).
   int64_t first(int64_t crop) const { return first_[static_cast<size_t>(crop)]; }
-  // How much cell first(crop) + i, taken around the end, is that of this crop; i in [0, crop()).
+  // The share of this crop in cell first(crop) + i, counted around the end; i in [0, crop()).
   double weight(int64_t crop, int64_t i) const;
   // Crops that count at a cell.
   std::vector<int64_t> crops_at(int64_t cell) const;

@@ -16,7 +16,7 @@ namespace {
 
 std::span<float> floats_of_box(const at::Tensor& x) { return {x.data_ptr<float>(), static_cast<size_t>(x.numel())}; }
 
-// What the model sees of such values: the picture undoes it as it does for samples.
+// The model's form of such values: the picture undoes it as it does for samples.
 at::Tensor normalised(const data::SampleSpec& spec, const at::Tensor& in_files) {
   at::Tensor values = in_files.to(at::kFloat).contiguous().clone();
   const auto ops = data::channel_ops(data::target_transform(spec), values.size(0), "target");

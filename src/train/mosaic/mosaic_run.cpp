@@ -130,7 +130,7 @@ class Mosaic {
     }
   }
 
-  // In at most two parts along each axis: before the end of the box and, where it is periodic, behind it.
+  // Adds a plane in at most two parts along each axis: before the end of the box and, if it is periodic, behind it.
   void add_plane(const at::Tensor& sum, const at::Tensor& part, const std::array<int64_t, 3>& crop) const {
     const int64_t s = axes_[1].crop();
     for (int64_t y = 0; y < s;) {
@@ -162,7 +162,7 @@ class Mosaic {
   std::array<MosaicAxis, 3> axes_;
   int64_t channels_;
   std::unique_ptr<data::ArrayWriter> writer_;
-  std::map<int64_t, int64_t> missing_;    // of each plane of this rank: rows of crops that are to come
+  std::map<int64_t, int64_t> missing_;    // for each plane of this rank: rows of crops that are missing
   at::Tensor middle_;                     // (C, y, x) of the plane that is drawn, once it is written
   std::map<int64_t, at::Tensor> planes_;  // begun: (C, y, x) float64 sums
 };

@@ -38,7 +38,7 @@ void CheckpointPlaces::connect(bool is_sharded) {
   }
 }
 
-// What keeps this run from the place, and a line for what to do; empty: nothing.
+// Takes the place's lock. Returns the reason against this run's use of the place and a remedy line; empty: none.
 std::string CheckpointPlaces::hold(const CheckpointPlace& place, const RunName& own) {
   const fs::path& folder = place.store.folder();
   const std::string where = cat("place=", place.name, ", path=", folder.string());
@@ -51,7 +51,7 @@ std::string CheckpointPlaces::hold(const CheckpointPlace& place, const RunName& 
     }
     locks_.push_back(std::move(*lock));
   } catch (const DataError&) {
-    return {};  // it cannot be written to, which saving will say
+    return {};  // the place cannot be written; saving will report it
   }
   place.store.put_back();
   const auto owner = owner_of(folder);
@@ -60,7 +60,7 @@ std::string CheckpointPlaces::hold(const CheckpointPlace& place, const RunName& 
              printable(owner->folder), "\nName another place or another --run_num, or move that folder away if nobody needs it");
 }
 
-// Of a run that lost its folder its places may know it.
+// The id of this run. If a run has lost its folder, its places may still have the id.
 std::string CheckpointPlaces::id_of_run(bool resumes, const RunName& own) const {
   if (!resumes) return draw_run_id();
   if (!own.id.empty()) return own.id;
@@ -88,7 +88,7 @@ void CheckpointPlaces::take(bool resumes) {
   name_ = {.id = told(id).front(), .folder = before.folder};
 }
 
-// Of all ranks. A collective wants parts that are there.
+// Returns the texts of all ranks. The blank keeps each part of the collective non-empty.
 std::vector<std::string> CheckpointPlaces::told(const std::string& text) const {
   std::vector<std::string> all = texts_of_all(world_.world_group(), cat(" ", text));
   for (std::string& one : all) one.erase(0, 1);
@@ -99,7 +99,7 @@ bool CheckpointPlaces::looks_after(const CheckpointPlace& place) const {
   return place.on_nodes ? map_.leads(world_.rank()) : world_.is_main();
 }
 
-// The newest first. The leader's folders count: files may change while others look.
+// All checkpoint folders, the newest first. The leader's folders count: files may change while others look.
 std::vector<fs::path> CheckpointPlaces::folders_found() {
   const parallel::Group& world = world_.world_group();
   for (const CheckpointPlace& place : all_) {
@@ -145,7 +145,7 @@ void CheckpointPlaces::put_aside(const Say& say) {
   }
 }
 
-// Where it fails, saving will say why.
+// Signs the places. An error is left to saving, which reports the reason.
 void CheckpointPlaces::sign() const {
   if (all_.size() == 1) return;
   try {
@@ -163,7 +163,7 @@ void CheckpointPlaces::sign() const {
   }
 }
 
-// What a node was brought to begin with, and will have no successor, goes.
+// Removes folders that were brought to this node for the start and will have no successor.
 void CheckpointPlaces::continue_from(int64_t step) {
   for (CheckpointPlace& place : all_) {
     if (!looks_after(place)) continue;

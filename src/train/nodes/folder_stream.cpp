@@ -45,7 +45,7 @@ at::Tensor bytes_of(const std::string& text) {
   return bytes;
 }
 
-// Where it cannot be read, zeros follow: their hash is another, and the other end refuses the file.
+// If the file cannot be read, zeros follow: their hash differs, and the receiver refuses the file.
 void send_file(const parallel::Group& group, int64_t to, const fs::path& path, int64_t bytes, std::string& problem) {
   std::ifstream in(path, std::ios::binary);
   for (int64_t done = 0; done < bytes;) {
@@ -58,7 +58,7 @@ void send_file(const parallel::Group& group, int64_t to, const fs::path& path, i
   }
 }
 
-// Takes all that was announced, also where it cannot be written.
+// Receives all announced bytes, even if they cannot be written.
 void receive_file(const parallel::Group& group, int64_t from, const fs::path& path, int64_t bytes, std::string& problem) {
   std::ofstream out(path, std::ios::binary | std::ios::trunc);
   for (int64_t done = 0; done < bytes;) {
@@ -123,7 +123,7 @@ void send_checkpoint(const parallel::Group& group, int64_t to, const std::option
 
 namespace {
 
-// What a checkpoint's files arrive in; nothing where there is none this time. CheckpointError where they cannot be written.
+// The folder in which a checkpoint's files arrive; null if there is none this time. CheckpointError if writing fails.
 std::unique_ptr<AsideFolder> receive_folder(const parallel::Group& group, int64_t from, const CheckpointStore& store) {
   at::Tensor length = at::empty({1}, at::kLong);
   parallel::start_receive(group, length, from).wait();
@@ -149,7 +149,7 @@ std::unique_ptr<AsideFolder> receive_folder(const parallel::Group& group, int64_
   return aside;
 }
 
-// The index, and what of its files is there: all as it says.
+// The index, after a check that its files in the folder match it.
 CheckpointIndex verified_index(const fs::path& folder) {
   const std::string text = read_file(folder / kIndexFile, static_cast<uint64_t>(kLongestListing));
   CheckpointIndex index = parse_checkpoint_index(text, (folder / kIndexFile).string());
@@ -176,7 +176,7 @@ bool receive_checkpoint(const parallel::Group& group, int64_t from, CheckpointSt
   return true;
 }
 
-// A folder that this node has written has the same index, or is of another run.
+// A folder of this step that this node has written has the same index; else it belongs to another run.
 bool receive_files(const parallel::Group& group, int64_t from, const CheckpointStore& store) {
   const std::unique_ptr<AsideFolder> aside = receive_folder(group, from, store);
   if (!aside) return false;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The files of a checkpoint from one rank's disk to another's, in blocks. What has arrived is verified before it is published.
+// Sends the files of a checkpoint from one rank's disk to another's, in blocks. Received files are verified before publication.
 #pragma once
 
 #include <cstdint>
@@ -13,7 +13,7 @@
 
 namespace welkin::train {
 
-// Memory that a file passes through on either side.
+// Memory through which a file passes on either side.
 inline constexpr int64_t kStreamBlockBytes = int64_t{4} << 20;
 
 struct NamedFile {
@@ -21,24 +21,24 @@ struct NamedFile {
   int64_t bytes = 0;
 };
 
-// Of a file in one folder, and of no file that is hidden there.
+// True for the name of a visible file in the folder itself.
 bool is_plain_name(const std::string& name);
 
-// The list as it is told to others. Reading it gives nothing where a name is not plain, or a size negative.
+// The list as a text for other ranks. Reading it gives nothing if a name is not plain, or a size negative.
 std::string listing_of(const std::vector<NamedFile>& files);
 std::optional<std::vector<NamedFile>> parse_listing(const std::string& text);
 
-// To the member `to`, which calls one of those below. Nothing: that there is no checkpoint this time. `files`: of these names
-// alone; empty: all. On any thread, as long as no other one uses the group. CommError; DataError where a file cannot be read,
-// after as many bytes as were announced.
+// Sends to the member `to`, which calls one of the functions below. No folder: there is no checkpoint this time. `files`: only
+// files of these names; empty: all. On any thread, as long as no other one uses the group. CommError. DataError if a file
+// cannot be read, after as many bytes as were announced.
 void send_checkpoint(const parallel::Group& group, int64_t to, const std::optional<std::filesystem::path>& folder,
                      const std::vector<std::string>& files = {});
 
-// Into store.path_of(its step), unless it is there already; false where there was none. CheckpointError when it cannot be written
-// or is not what was sent: then nothing of it stays.
+// Receives into store.path_of(its step), unless it is there already; false if none was sent. CheckpointError when it cannot be
+// written or differs from what was sent: then nothing of it stays.
 bool receive_checkpoint(const parallel::Group& group, int64_t from, CheckpointStore& store);
 
-// The same of some files of a checkpoint and its index: they join those in the folder of its step.
+// The same for some files of a checkpoint and its index: they join the files in the folder of its step.
 bool receive_files(const parallel::Group& group, int64_t from, const CheckpointStore& store);
 
 }  // namespace welkin::train

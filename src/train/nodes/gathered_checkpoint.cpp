@@ -34,21 +34,21 @@ using nlohmann::json;
 constexpr const char* kIndex = "index.json";
 constexpr uint64_t kLargestGatheredIndex = uint64_t{256} << 20;
 
-// What a node's disk has of a checkpoint.
+// The files of a checkpoint on a node's disk.
 struct Inventory {
-  std::string index_hash;                 // empty: nothing that can be used
+  std::string index_hash;                 // empty: no usable checkpoint
   std::map<std::string, int64_t> wanted;  // bytes of each file that belongs to it
   std::set<std::string> good;             // of these, with the index
-  std::vector<std::string> damage;        // in words
+  std::vector<std::string> damage;        // texts of errors
 };
 
-// "model-r1.safetensors": each node has its own ranks' and its neighbour's.
+// "model-r1.safetensors": a node has the files of its own ranks and of its neighbour's.
 bool is_of_one_rank(const std::string& name) {
   const size_t at = name.rfind("-r");
   return at != std::string::npos && at + 2 < name.size() && name[at + 2] >= '0' && name[at + 2] <= '9';
 }
 
-// `is_shared`: that a file is missing is no damage.
+// `is_shared`: a missing file is no damage.
 void look_at(const fs::path& folder, const std::string& name, const StoredFile& file, bool is_shared, Inventory& found) {
   found.wanted[name] = static_cast<int64_t>(file.bytes);
   std::error_code missing;
@@ -109,7 +109,7 @@ Inventory inventory_in(const std::string& text) {
   }
 }
 
-// Of each node, in their order.
+// The inventories of all nodes, in their order.
 std::vector<Inventory> inventories(const parallel::Group& world, const NodeMap& map, const fs::path& folder) {
   const bool leads = map.leads(world.group_rank());
   const std::vector<std::string> told = texts_of_all(world, leads ? to_text(inventory_of(folder)) : "-");
@@ -118,12 +118,12 @@ std::vector<Inventory> inventories(const parallel::Group& world, const NodeMap& 
   return all;
 }
 
-// Nodes whose index is that of the first node which has one: others have another run's.
+// True if a node has the same index as the first node that has one: another index belongs to another run.
 bool is_of(const Inventory& found, const Inventory& reference) {
   return !found.index_hash.empty() && found.index_hash == reference.index_hash;
 }
 
-// A file's blocks from one rank to all. Who lacks it writes.
+// Broadcasts a file's blocks from one rank to all. Ranks with a target write it.
 void pass_on(const parallel::Group& world, int64_t from, const fs::path& source, const std::optional<fs::path>& target,
              int64_t bytes) {
   std::ifstream in;
@@ -139,7 +139,7 @@ void pass_on(const parallel::Group& world, int64_t from, const fs::path& source,
   }
 }
 
-// This node's folder as it grows; nothing where it needs none, or where the disk refuses.
+// This node's new folder with its good files; nothing if the disk refuses.
 std::unique_ptr<AsideFolder> begin_folder(const fs::path& folder, const Inventory& own) {
   try {
     auto aside = std::make_unique<AsideFolder>(folder);
@@ -150,7 +150,7 @@ std::unique_ptr<AsideFolder> begin_folder(const fs::path& folder, const Inventor
   }
 }
 
-// What has not arrived as it was sent is not there for who opens it.
+// A checkpoint that differs from what was sent is removed, so that nobody opens it.
 void publish_brought(const AsideFolder& aside, const fs::path& folder) {
   try {
     const Checkpoint arrived(aside.path());  // every hash

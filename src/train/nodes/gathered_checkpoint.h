@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A checkpoint that lies on some nodes' own disks, for a run that goes on: which there are, and bringing one to every node.
+// A checkpoint on some nodes' own disks, for a run that goes on: lists the checkpoints, and brings one to every node.
 #pragma once
 
 #include <cstdint>
@@ -14,14 +14,14 @@
 
 namespace welkin::train {
 
-// Every rank of `world` calls both.
+// Every rank of `world` calls both functions.
 
-// Of all nodes, the newest first; only names. `store`: on the disk of this rank's node.
+// Steps on all nodes, the newest first; reads only names. `store` is on the disk of this rank's node.
 std::vector<int64_t> steps_on_nodes(const parallel::Group& world, const NodeMap& map, const CheckpointStore& store);
 
-// Afterwards every node has the checkpoint `folder`, on its own disk, whole, each file from the first node that has it undamaged.
-// `say` hears on every rank what was damaged, and what came from where. CheckpointError, on all ranks, where a file is whole on
-// no node. A node that cannot write it stays without: opening it says so. True on the rank that has written it for its node.
+// Afterwards every node has the whole checkpoint `folder` on its own disk, each file from the first node that has it undamaged.
+// On every rank `say` gets lines about damage, and the source of each file. CheckpointError, on all ranks, if no node has a
+// file whole. A node that cannot write stays without; opening then fails. True on the rank that has written it for its node.
 bool bring_to_all_nodes(const parallel::Group& world, const NodeMap& map, const std::filesystem::path& folder,
                         const std::function<void(const std::string&)>& say);
 

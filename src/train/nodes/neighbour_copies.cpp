@@ -12,7 +12,7 @@
 
 namespace welkin::train {
 
-// The link of a lower number first, which the other end comes to first, too: nobody waits in a circle.
+// Both ends of a link make the group of their lower link first, so that no ranks wait for each other in a circle.
 NeighbourCopies::NeighbourCopies(const parallel::World& world, const NodeMap& map, bool is_sharded)
     : is_writer_(world.rank() == map.leaders[0] || (is_sharded && map.leads(world.rank()))), is_sharded_(is_sharded) {
   if (map.num_nodes() == 1) return;

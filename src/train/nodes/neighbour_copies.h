@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Copies of a node's checkpoints on the next node's disk, through a group of two ranks that nothing else uses: a lost node is
-// then no lost checkpoint. Where one rank writes, the first node has the checkpoints; where all write their parts, every node has
-// its ranks', and the first one follows the last.
+// Copies of a node's checkpoints on the next node's disk, through a group of two ranks that nothing else uses, so that a lost
+// node loses no checkpoint. If one rank writes, the first node has the checkpoints. If all ranks write their parts, every node
+// has those of its ranks; the first node is the next of the last.
 #pragma once
 
 #include "parallel/comm/group.h"
@@ -13,18 +13,18 @@ namespace welkin::train {
 
 class NeighbourCopies {
  public:
-  // Every rank calls it. Where there is one node, there are no copies.
+  // Every rank calls it. A single node makes no copies.
   NeighbourCopies(const parallel::World& world, const NodeMap& map, bool is_sharded);
 
-  // What the place does beside training from now on: send where it was written, take where the copy lies. All are done before the
-  // next checkpoint begins, and one place after the other.
+  // Sets the place's work beside training: send from the node that wrote, receive on the node that keeps the copy. All copies
+  // end before the next checkpoint begins; places are copied one after the other.
   void attach(CheckpointPlace& place) const;
 
-  // Whether this rank's disk has checkpoints of such a place after a save.
+  // True if this rank's disk has checkpoints of such a place after a save.
   bool keeps() const { return is_writer_ || next_.size() > 1 || before_.size() > 1; }
 
  private:
-  parallel::Group next_, before_;  // to send to and to take from: of the first ranks of two nodes; else of this rank alone
+  parallel::Group next_, before_;  // groups to send and to receive: the first ranks of two nodes; else this rank alone
   bool is_writer_ = true, is_sharded_ = false;
 };
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Which ranks share a node, and which of them looks after its disk.
+// Which ranks share a node, and which of them is responsible for its disk.
 #pragma once
 
 #include <cstdint>
@@ -17,7 +17,7 @@ struct NodeMap {
   bool leads(int64_t rank) const { return leaders[static_cast<size_t>(node)] == rank; }
 };
 
-// From what each rank's launcher says: `node` is the number of this rank's. Every rank calls it.
+// The map from the launchers' node numbers: `node` is that of this rank. Every rank calls it.
 NodeMap map_of_nodes(const parallel::Group& world, int64_t node);
 
 }  // namespace welkin::train

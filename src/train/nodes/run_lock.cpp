@@ -18,7 +18,7 @@
 namespace welkin::train {
 namespace {
 
-// Who wrote the file last.
+// The text of the process that wrote the file last.
 std::string holder(const FileDescriptor& file) {
   std::array<char, 200> text{};
   const ssize_t count = pread(file.get(), text.data(), text.size(), 0);
@@ -47,7 +47,7 @@ std::string RunLock::take(const std::filesystem::path& path) {
   whole.l_type = F_WRLCK;
   whole.l_whence = SEEK_SET;
   if (fcntl(file_.get(), F_OFD_SETLK, &whole) != 0) return errno == EAGAIN || errno == EACCES ? holder(file_) : std::string();
-  // For people alone: what is in the file is no lock.
+  // Only for people: the text in the file is no lock.
   const std::string who = cat("process ", getpid(), " on ", host_name());
   if (ftruncate(file_.get(), 0) == 0) write_fully(file_, path, who);
   return {};

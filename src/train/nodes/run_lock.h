@@ -10,18 +10,18 @@
 
 namespace welkin::train {
 
-// Held while it lives, in <folder>/lock; the kernel gives it back however the process ends. ConfigError, naming who holds it,
-// where another process does. A file system without locks (a mount without them) holds nobody off.
+// A lock on <folder>/lock for the object's lifetime; the kernel releases it however the process ends. ConfigError, naming the
+// holder, if another process holds it. On a file system without locks (a mount without them) it has no effect.
 class RunLock {
  public:
   explicit RunLock(const std::filesystem::path& folder);
-  // Of a place of checkpoints, whose folder may be moved: the lock is beside it. Nothing where another process holds it: who, in
-  // `by`. DataError where its folder cannot be written to.
+  // The lock of a place of checkpoints, whose folder may be moved: the lock is beside it. Nothing if another process holds it;
+  // `by` then names the holder. DataError if its folder cannot be written to.
   static std::optional<RunLock> of_place(const std::filesystem::path& folder, std::string& by);
 
  private:
   RunLock() = default;
-  // Empty once it is held, else who holds it.
+  // Returns an empty text once it is held, else the holder.
   std::string take(const std::filesystem::path& path);
 
   FileDescriptor file_;

@@ -17,7 +17,7 @@ namespace {
 namespace kineto = torch::autograd::profiler;
 namespace profiler = torch::profiler::impl;
 
-// Spans nest.
+// A stack, since spans nest.
 std::vector<std::unique_ptr<at::RecordFunction>>& open_records() {
   thread_local std::vector<std::unique_ptr<at::RecordFunction>> records;
   return records;
@@ -39,7 +39,7 @@ profiler::ProfilerConfig all_threads() {
                                   /*with_modules=*/false, experimental);
 }
 
-// Operators and kernels; annotations (our spans) hold operators and are none.
+// Calls of operators and kernels; annotations (our spans) contain operators and are left out.
 std::vector<OperatorCall> calls_of(const kineto::ProfilerResult& result) {
   std::vector<OperatorCall> calls;
   for (const kineto::KinetoEvent& event : result.events()) {
@@ -55,8 +55,8 @@ std::vector<OperatorCall> calls_of(const kineto::ProfilerResult& result) {
 }  // namespace
 
 KinetoTrace::KinetoTrace(bool with_gpu) : with_gpu_(with_gpu) {
-  setenv("KINETO_LOG_LEVEL", "5", /*overwrite=*/0);  // or it complains of the driver that a CPU has not
-  // CUPTI that is taken down between two traces crashes where CUDA graphs are replayed; torch.profiler sets both, too.
+  setenv("KINETO_LOG_LEVEL", "5", /*overwrite=*/0);  // else it complains about the missing driver on a CPU
+  // CUPTI crashes if it is torn down between two traces while CUDA graphs are replayed; torch.profiler sets both, too.
   setenv("TEARDOWN_CUPTI", "0", /*overwrite=*/0);
   setenv("DISABLE_CUPTI_LAZY_REINIT", "1", /*overwrite=*/0);
   const profiler::ProfilerConfig config = all_threads();
@@ -71,7 +71,7 @@ KinetoTrace::~KinetoTrace() {
 
 std::vector<OperatorCall> KinetoTrace::save(const std::filesystem::path& path) {
   is_recording_ = false;
-  if (with_gpu_) wait_for_gpu();  // kernels that have not ended are missing in the trace
+  if (with_gpu_) wait_for_gpu();  // else kernels that have not ended are missing in the trace
   const auto result = kineto::disableProfiler();
   make_folders(path.parent_path());
   write_path_atomically(path, [&](const std::filesystem::path& aside) { result->save(aside.string()); });

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Torch's own profiler: every operator of every thread with our spans among them, as a Chrome trace. The one place that names
+// Torch's own profiler: every operator of every thread with our spans among them, as a Chrome trace. Only this file names
 // torch's interface for it.
 #pragma once
 
@@ -18,11 +18,11 @@ namespace welkin::train {
 class KinetoTrace {
  public:
   explicit KinetoTrace(bool with_gpu);
-  ~KinetoTrace();  // throws away what is not saved
+  ~KinetoTrace();  // discards what is not saved
   KinetoTrace(const KinetoTrace&) = delete;
   KinetoTrace& operator=(const KinetoTrace&) = delete;
 
-  // Ends the recording and writes it; the operators' calls. DataError when the file cannot be written.
+  // Ends the recording, writes it and returns the operators' calls. DataError when the file cannot be written.
   std::vector<OperatorCall> save(const std::filesystem::path& path);
 
  private:
@@ -30,8 +30,8 @@ class KinetoTrace {
   bool is_recording_ = true;
 };
 
-// Our spans as the profiler's annotations: those of the thread that makes the sink, which also starts and ends the recording. A
-// span of another thread could outlive the recording, whose memory it would write to.
+// Passes our spans to the profiler as annotations. It takes the spans of the thread that makes the sink and that starts and
+// ends the recording. A span of another thread could outlive the recording and write to its memory.
 class KinetoSink : public observe::SpanSink {
  public:
   void begin(std::string_view name) noexcept override;
@@ -41,7 +41,7 @@ class KinetoSink : public observe::SpanSink {
   const std::thread::id thread_ = std::this_thread::get_id();
 };
 
-// What TensorBoard's PyTorch plug-in looks for in a log folder: <host>_<process>.<milliseconds>.pt.trace.json.
+// The file name that TensorBoard's PyTorch plug-in expects in a log folder: <host>_<process>.<milliseconds>.pt.trace.json.
 std::string trace_file_name(const std::string& host, int64_t process, int64_t milliseconds);
 
 }  // namespace welkin::train

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Ranges for NVIDIA's tools and the window in which they record, through what the wheel brings: torch's own NVTX calls and the
-// CUDA runtime. On a machine without a GPU both do nothing.
+// Ranges for NVIDIA's tools, and the window in which they record, through torch's own NVTX calls and the CUDA runtime, which
+// the wheel brings. On a machine without a GPU both do nothing.
 #pragma once
 
 #include "observe/timeline/span.h"
@@ -9,7 +9,7 @@ namespace welkin::train {
 
 bool has_nvtx();  // libtorch_cuda is loaded
 
-// Until the current GPU has done all that it has got.
+// Waits until the current GPU has done all its work.
 void wait_for_gpu();
 
 // Spans as NVTX ranges, under the same names.
@@ -19,8 +19,8 @@ class NvtxSink : public observe::SpanSink {
   void end(std::string_view name, observe::SpanClock::time_point began) noexcept override;
 };
 
-// cudaProfilerStart and cudaProfilerStop: nsys -c cudaProfilerApi records between the two. The device is waited for at both, so
-// that the window holds whole steps.
+// cudaProfilerStart and cudaProfilerStop: nsys -c cudaProfilerApi records between the two. Both wait for the device, so that
+// the window holds whole steps.
 void start_cuda_profiler();
 void stop_cuda_profiler();
 

@@ -19,9 +19,9 @@ struct KindWords {
   std::vector<std::string_view> words;
 };
 
-// The first row with a word that occurs in the name decides: communication before all, since its names hold others' words. A word
-// is the beginning of one of the name's ("add": aten::addcmul_, and not what is padded); with "*" it may stand anywhere, with "="
-// it is the whole name.
+// The first row with a word that occurs in the name decides. Communication comes first, since its names contain other rows'
+// words. A word is the beginning of one of the name's words ("add": aten::addcmul_, but not "padded"). With "*" it may stand
+// anywhere; with "=" it is the whole name.
 const std::vector<KindWords>& kind_words() {
   static const std::vector<KindWords> rows = {
       {OperatorKind::Communication, {"*nccl", "*gloo", "c10d", "allreduce", "all_reduce", "broadcast_"}},
@@ -68,8 +68,8 @@ std::string two_decimals(double value) {
   return out.str();
 }
 
-// Own time of every call: the callers on the stack are charged for what they do themselves. Longer calls come first at one
-// begin: the caller before the called.
+// Own time of every call: the time of the calls inside it is subtracted. At equal begin times longer calls come first: the
+// caller before the called.
 std::vector<uint64_t> own_times(const std::vector<OperatorCall>& calls) {
   std::vector<uint64_t> own(calls.size());
   std::vector<size_t> stack;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Where the time of the recorded operators went, by class. The time of an operator is its own: without that of the operators that
-// it calls.
+// The time of the recorded operators by class. The time of an operator is its own: without that of the operators that it
+// calls.
 #pragma once
 
 #include <cstdint>
@@ -12,14 +12,14 @@ namespace welkin::train {
 
 enum class OperatorKind { Contraction, Normalisation, ElementWise, Movement, Communication, Other };
 
-// "aten::addmm", "welkin::attention", "autograd::engine::evaluate_function: ..." or the name of a GPU's kernel.
+// The class of "aten::addmm", "welkin::attention", "autograd::engine::evaluate_function: ..." or of a GPU kernel's name.
 OperatorKind kind_of_operator(std::string_view name);
 std::string_view name_of(OperatorKind kind);
 
-// On a GPU: kernels that use tensor cores, by their names.
+// True for GPU kernels that use tensor cores, by their names.
 bool uses_matrix_units(std::string_view kernel);
 
-// One call; those of one thread nest.
+// One call; the calls of one thread nest.
 struct OperatorCall {
   std::string name;
   uint64_t thread = 0;
@@ -38,13 +38,13 @@ struct OperatorSummary {
   std::vector<OperatorRow> rows;  // by own time, most first
   double total_ms = 0;            // of all rows
   double matrix_unit_ms = 0;      // of GPU kernels that use them
-  bool on_gpu = false;            // the rows are kernels of a GPU, and not operators of a CPU
+  bool on_gpu = false;            // the rows are kernels of a GPU, not operators of a CPU
 };
 
-// Kernels where there are any, else the operators.
+// Summarises the kernels if there are any, else the operators.
 OperatorSummary summarise(std::vector<OperatorCall> calls);
 
-// A row per class with calls, milliseconds and share, a line about matrix units, and the `most` operators that took longest.
+// A row per class with calls, milliseconds and share, a line about matrix units, and the `most` slowest operators.
 std::string operator_table(const OperatorSummary& summary, size_t most = 12);
 
 }  // namespace welkin::train

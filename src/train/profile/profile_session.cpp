@@ -16,12 +16,12 @@
 namespace welkin::train {
 namespace {
 
-// The windows of the tutorials' programs: epoch index 3 in SC22's, 1 in SC21's, iterations 0 to 59. Others have none of their
-// own.
+// The windows of the tutorials' programs: epoch index 3 in SC22's, 1 in SC21's, iterations 0 to 59. The others have no window
+// of their own.
 constexpr int64_t kTutorialSteps = 59;
 
-// Beginning and writing a trace takes as long as many steps; a timeline leaves it out of the run's time. It is told afterwards:
-// an open span would end in a profiler that is gone.
+// Span name for beginning and writing a trace, which takes as long as many steps; a timeline leaves it out of the run's time.
+// It is recorded afterwards: an open span would end in a profiler that is gone.
 constexpr const char* kProfilerSpan = "profiler";
 
 std::optional<int64_t> window_epoch(const ProfileOptions& options, const config::RunConfig& config) {
@@ -34,7 +34,7 @@ std::vector<int64_t> window_steps(const ProfileOptions& options, const config::R
   return {0, kTutorialSteps};
 }
 
-// A window without anything that looks into it is for NVIDIA's tools; without a GPU the timeline stands in for them.
+// A window without a profiler or timeline is for NVIDIA's tools; without a GPU the timeline stands in for them.
 bool asks_for_window_alone(const ProfileOptions& options, const config::RunConfig& config) {
   if (config.switches.enable_manual_profiling) return true;
   return options.profile.empty() && (options.epoch || !options.steps.empty());
@@ -111,7 +111,7 @@ void ProfileSession::open() {
   if (gate_) gate_->set(true);
 }
 
-// What is written is written for people to look at: a disk that refuses it does not end the run, which keeps what it trained.
+// Profiles are only for people to look at: a disk that refuses one does not end the run, which keeps what it trained.
 void ProfileSession::lose(const std::string& why) {
   has_lost_ = true;
   place_.warn(why);
@@ -161,7 +161,7 @@ void ProfileSession::start_trace() {
   tracer_.record("", kProfilerSpan, began, observe::SpanClock::now());
 }
 
-// Warming up fills the profiler's own buffers and is thrown away with it.
+// The warm-up fills the profiler's own buffers; its trace is discarded.
 void ProfileSession::move_profiler(ProfilePhase phase) {
   const bool is_recording = phase == ProfilePhase::Record || phase == ProfilePhase::RecordAndSave;
   if (phase == ProfilePhase::Warmup && !trace_) start_trace();
@@ -175,7 +175,7 @@ void ProfileSession::begin_step(int64_t place) {
   if (is_open_ && is_profiled_) {
     phase_ = phase_of(schedule_, next_index_);
     move_profiler(phase_);
-    profiler_step_ = cat("ProfilerStep#", next_index_++);  // by which TensorBoard's plug-in finds the steps
+    profiler_step_ = cat("ProfilerStep#", next_index_++);  // the name by which TensorBoard's plug-in finds the steps
     kineto_.begin(profiler_step_);
   }
   step_span_ = std::make_unique<observe::Span>(&tracer_, "step", place % steps_per_epoch_);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a run records about itself: the spans of its steps and reading threads, and who listens to them while the window is open:
-// torch's profiler (--profile), our timeline (--timeline), NVIDIA's tools (--enable_manual_profiling). None of it changes a
-// number.
+// The records that a run makes of itself: the spans of its steps and reading threads, and their listeners while the window is
+// open: torch's profiler (--profile), our timeline (--timeline), NVIDIA's tools (--enable_manual_profiling). None of them
+// changes a number.
 #pragma once
 
 #include <filesystem>
@@ -25,31 +25,31 @@ class ProfileSession {
     std::filesystem::path folder;  // traces and timelines go there; made when the first is written
     int rank = 0;
     bool is_main = true;                           // the first rank: only it writes traces
-    bool with_gpu = false;                         // the run computes on one
+    bool with_gpu = false;                         // the run computes on a GPU
     std::function<void(const std::string&)> log;   // one line, or several
-    std::function<void(const std::string&)> warn;  // what could not be written, of any rank
+    std::function<void(const std::string&)> warn;  // gets failures to write, on any rank
   };
 
-  // `recorder`, where there is one, hears every span of the run; it outlives the session.
+  // `recorder`, if there is one, receives every span of the run; it outlives the session.
   ProfileSession(const ProfileOptions& options, const config::RunConfig& config, Place place,
                  observe::SpanSink* recorder = nullptr);
   ~ProfileSession();
   ProfileSession(const ProfileSession&) = delete;
   ProfileSession& operator=(const ProfileSession&) = delete;
 
-  // For every Span of the run; without a listener spans cost a branch. Its address stays.
+  // The tracer for every Span of the run; without a listener a span costs a branch. Its address stays.
   const observe::Tracer& tracer() const { return tracer_; }
   bool active() const { return is_profiled_ || is_timed_ || is_manual_ || tracer_.active(); }
 
-  // Once the length of the run is known: which steps it is about, in the log.
+  // Called once the length of the run is known: logs which steps are recorded.
   void plan(const RunPlaces& run);
 
-  // Around every training step, by its place in the run. Opening and closing wait for nothing but the device.
+  // Called around every training step, with its place in the run. Opening and closing the window wait only for the device.
   void begin_step(int64_t place);
   void end_step(int64_t place);
-  void finish();  // the run ends: what is still open is written
+  void finish();  // the run ends: writes what is still open
 
-  // Whether a trace or a timeline could not be written so far.
+  // True if a trace or a timeline could not be written so far.
   bool has_lost() const { return has_lost_; }
 
  private:

@@ -31,7 +31,7 @@ std::vector<double> waves(size_t count) {
   return places;
 }
 
-// Of no wave at all, which is the mean of a crop.
+// Removes wavenumber 0, which is the mean of a crop.
 void leave_out_mean(std::vector<observe::Curve>& curves) {
   for (observe::Curve& line : curves) line.x.pop_back(), line.y.erase(line.y.begin());
 }

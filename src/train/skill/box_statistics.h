@@ -25,7 +25,7 @@ class BoxStatistics {
   // (B, C, D, H, W) of cubes, any device.
   void add(const at::Tensor& target, const at::Tensor& prediction);
 
-  // Over members that added crops of their own. Every member calls it, then json().
+  // Adds the sums of members that added different crops. Every member calls it, then json().
   void add_up(const parallel::Group& replicas);
 
   // {"crops", "channels": {name: {"power": {"target": [...], "prediction": [...]}, "correlation": [...], "bispectrum": {...},

@@ -13,7 +13,7 @@ namespace {
 
 constexpr double kNoScore = std::numeric_limits<double>::quiet_NaN();
 
-// What a point adds to every region that holds it.
+// The contribution of a point to every region that holds it.
 struct PointScores {
   double square_error = 0, error = 0, crps = 0, variance = 0, brier = kNoScore;
   double forecast_anomaly = kNoScore, truth_anomaly = kNoScore;
@@ -46,7 +46,7 @@ double fair_crps(std::span<const double> sorted, double truth) {
   return sorted.size() == 1 ? distance : distance / members - pairs / (members * (members - 1));
 }
 
-// Of a member that is NaN or infinite, which a forecast that has diverged holds: every measure is NaN, and none is left out.
+// The scores of a point with a NaN or infinite member, as of a forecast that has diverged: every measure is NaN.
 PointScores score_of_nan(double climatology) {
   PointScores point{.square_error = kNoScore, .error = kNoScore, .crps = kNoScore, .variance = kNoScore};
   point.quantiles.fill(kNoScore);

@@ -10,7 +10,7 @@
 
 namespace welkin::train {
 
-// What is kept of a field. Means over the points but for Acc.
+// The measures of a field. Means over the points but for Acc.
 enum class Measure : uint8_t {
   SquareError,  // of the members' mean
   Error,        // members' mean minus truth

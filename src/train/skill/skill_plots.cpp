@@ -16,7 +16,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// Hours in days where it is whole ones.
+// The lead in days if it is at least two whole days, else in hours.
 std::string lead_text(const Skill& skill, double hours) {
   constexpr double kDay = 24;
   if (skill.lead_unit != "h") return cat(hours, hours == 1 ? " step" : " steps");
@@ -170,7 +170,7 @@ class SkillPlots {
     return line;
   }
 
-  // Of wavenumber 0, which is the mean.
+  // Without wavenumber 0, which is the mean.
   static std::vector<double> without_first(const std::vector<double>& spectrum) {
     return spectrum.empty() ? spectrum : std::vector<double>(spectrum.begin() + 1, spectrum.end());
   }

@@ -36,7 +36,7 @@ double overall(const SkillTable* table, Score score, const SkillPlace& place, co
   return table->score(score, place, starts, std::vector<double>(starts.size(), 1.0));
 }
 
-// What one series of leads is of.
+// The identity of one series over leads.
 struct SeriesKey {
   int64_t channel = 0, region = 0;
   size_t season = 0;
@@ -128,7 +128,7 @@ class SkillJson {
 
 std::string lead_key(const Skill& skill) { return skill.lead_unit == "h" ? "lead_hours" : "lead_steps"; }
 
-// Of the forecast alone, over all starts.
+// Adds distributions of the forecast alone, over all starts.
 void add_distributions(const Skill& skill, Json& json) {
   const SkillTable& table = skill.tables.front();
   Json ranks = Json::array(), reliability = Json::array(), spectra = Json::array();
@@ -164,12 +164,12 @@ int64_t scored_starts(const Skill& skill, const SkillTable& table, const SkillPl
   return count_starts(skill, [&](int64_t start) { return table.has(start, place); });
 }
 
-// Of all points of the scored starts, with and without a value.
+// The number of all points of the scored starts, with and without a value.
 int64_t all_points(const Skill& skill, const SkillPlace& place) {
   return scored_starts(skill, skill.tables.front(), place) * skill.region_points[static_cast<size_t>(place.region)];
 }
 
-// Whether some points of the first region have no truth.
+// True if some points of the first region have no truth.
 bool has_holes(const Skill& skill) {
   for (int64_t channel = 0; channel < static_cast<int64_t>(skill.channels.size()); ++channel) {
     for (int64_t lead = 0; lead < static_cast<int64_t>(skill.leads.size()); ++lead) {

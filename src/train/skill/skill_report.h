@@ -19,7 +19,7 @@ struct Confidence {
 // finite, baselines of fewer starts.
 std::vector<std::string> skill_notes(const Skill& skill);
 
-// Of every lead of each channel, over the first region and all seasons, the baselines' RMSE beside it.
+// Scores of every lead of each channel, over the first region and all seasons, with the baselines' RMSE.
 std::string skill_table_text(const Skill& skill);
 
 // {"starts", "members", "channels": {name: unit}, "lead_hours": [...] ("lead_steps" of months), "regions", "seasons",

@@ -89,7 +89,7 @@ class SkillRun {
     return sources_.truth.index_of(sources_.forecast.starts()[static_cast<size_t>(start)]);
   }
 
-  // Whether some start has both its state and a truth of that lead. Where none has, the forecast is scored alone.
+  // True for leads of which some start has both its state and a truth. For the others the forecast is scored alone.
   std::vector<bool> leads_with_persistence() const {
     std::vector<bool> leads;
     for (int64_t lead = 0; lead < sources_.forecast.num_leads(); ++lead) {
@@ -158,7 +158,7 @@ class SkillRun {
     spectrum_cases_.assign(places_.size() * static_cast<size_t>(forecast.num_leads()), 0.0);
   }
 
-  // As the file of a forecast has them.
+  // Names the leads as the forecast's file does.
   void name_leads() {
     const data::ForecastFile& forecast = sources_.forecast;
     bool is_same = true;

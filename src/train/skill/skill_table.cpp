@@ -15,7 +15,7 @@ void add_to(std::vector<double>& sum, const std::vector<double>& more) {
   for (size_t i = 0; i < more.size(); ++i) sum[i] += std::isnan(more[i]) ? 0.0 : more[i];
 }
 
-// Scores that are means of a measure as it is.
+// The measure whose mean the score is computed from.
 Measure measure_of(Score score) {
   switch (score) {
     case Score::Bias:
@@ -62,7 +62,7 @@ void SkillTable::set(int64_t start, int64_t lead, int64_t channel, const std::ve
     points_[at] += from.points;
     const bool has_diverged = from.has_points && !std::isfinite(from.measures[static_cast<size_t>(Measure::SquareError)]);
     for (size_t m = 0; m < kNumMeasures; ++m) values_[first + m] = has_diverged ? kNotFinite : from.measures[m];
-    // Left out, ACC would be over other starts than RMSE.
+    // If these starts were left out, ACC would be over other starts than RMSE.
     if (from.has_points && !from.has_climatology)
       for (const Measure measure : {Measure::Acc, Measure::Brier}) values_[first + static_cast<size_t>(measure)] = kNotFinite;
     if (has_diverged) continue;

@@ -36,7 +36,7 @@ struct SkillShape {
   int64_t starts = 0, leads = 0, channels = 0, regions = 0, members = 1;
 };
 
-// Which numbers a score is a mean of.
+// The place of a score: the channel, lead and region whose numbers it averages.
 struct SkillPlace {
   int64_t lead = 0, channel = 0, region = 0;
 };
@@ -48,10 +48,10 @@ class SkillTable {
   const std::string& name() const { return name_; }
   const SkillShape& shape() const { return shape_; }
 
-  // One per region. Cases that nobody sets, and regions without a point, count nowhere.
+  // Sets one score per region. Cases that are not set, and regions without a point, count nowhere.
   void set(int64_t start, int64_t lead, int64_t channel, const std::vector<FieldScores>& scores);
 
-  // Whether there is a score of this start, and whether the forecast was not finite then.
+  // True if there is a score of this start, and true if the forecast was not finite then.
   bool has(int64_t start, const SkillPlace& place) const;
   bool has_diverged(int64_t start, const SkillPlace& place) const;
 
