@@ -25,7 +25,7 @@ const char* verdict_name(Verdict verdict) {
   return "";
 }
 
-// How much of its bounds a row uses: 1 is at the bound.
+// The share of its bounds that a row uses: 1 is at the bound.
 double used(const ComparisonRow& row) {
   const auto share = [](double value, double bound) { return value == 0 ? 0.0 : value / bound; };
   return std::max(share(row.max_over_max, row.tolerance_max_over_max), share(row.rel_l2, row.tolerance_rel_l2));
@@ -46,8 +46,8 @@ std::string worst_text(const CaseReport& report) {
   return worst == nullptr ? "" : cat(worst->tensor, " at ", short_number(100 * used(*worst)), " % of its bound");
 }
 
-// The module of the model that a row of a model's case belongs to: "correct.act.block1.attn" -> "blocks.1.attn", the gradient of
-// "head.weight" -> "head". Empty where the row is of no module.
+// The module of a model's case to which a row belongs: "correct.act.block1.attn" -> "blocks.1.attn", the gradient of
+// "head.weight" -> "head". Empty if the row belongs to no module.
 std::string layer_of(const ComparisonRow& row) {
   if (row.part == "gradient") return row.tensor.substr(0, row.tensor.rfind('.'));
   const size_t act = row.tensor.find("act.");

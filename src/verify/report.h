@@ -9,11 +9,11 @@
 
 namespace welkin::verify {
 
-// A line per case: verdict, counts, the row nearest to its bound, seconds; the first tensor that deviates, and the error if there
-// is one; under it one row per tensor (only failed ones with `brief`).
+// One line per case: verdict, counts, the row nearest to its bound, seconds; the first tensor that deviates, and the error if
+// there is one. Below it one row per tensor (only failed ones with `brief`).
 std::string report_text(const CaseReport& report, bool brief);
 
-// One line for all.
+// One line for all cases.
 std::string summary_text(const std::vector<CaseReport>& reports);
 
 // {"passed", "cases": [{"name", "kind", "folder", "passed", "error", "first_deviation", "first_layer", "seconds", "rows":

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The table of kinds, and what surrounds every case: exact float32, the promises of meta.json, tensors that nobody compared.
+// The table of kinds, and the checks around every case: exact float32, the promises of meta.json, tensors that nobody compared.
 #include "verify/verify.h"
 
 #include <c10/util/Exception.h>
@@ -27,7 +27,7 @@ train::ProcessSettings exact_float32() {
   return settings;
 }
 
-// The test values that a case by formula states.
+// Checks the test values of a case by formula.
 void check_formula(const CaseFolder& folder, Rows& rows) {
   const auto& meta = folder.meta();
   if (!meta.contains("formula") || !meta.at("formula").contains("tests")) return;
@@ -114,7 +114,7 @@ const ComparisonRow* CaseReport::first_deviation() const {
 
 namespace {
 
-// What to say of the error that is being handled: this, or where it is one of memory, what those say.
+// The text of the error that is being handled: that of a memory error, else `text`.
 std::string unless_of_memory(const std::string& text) {
   const auto error = train::memory_error_if_any(/*limit_bytes=*/0);
   return error ? error->what() : text;

@@ -15,17 +15,17 @@ namespace welkin::verify {
 struct CaseReport {
   std::string name{}, kind{}, folder{};
   std::vector<ComparisonRow> rows{};
-  std::string error{};  // what kept the case from being run to its end
+  std::string error{};  // the error that ended the case early
   double seconds = 0;
 
   int64_t count(Verdict verdict) const;
-  // Something was compared, and nothing failed.
+  // True if something was compared, and nothing failed.
   bool passed() const { return error.empty() && count(Verdict::Fail) == 0 && count(Verdict::Pass) > 0; }
   // The first failed row, in the order of the computation; null when all is well.
   const ComparisonRow* first_deviation() const;
 };
 
-// Throws nothing that a bad case could cause.
+// A bad case never makes it throw.
 CaseReport verify_case(const std::filesystem::path& folder, const VerifyOptions& options);
 
 // The kinds that verify_case knows.

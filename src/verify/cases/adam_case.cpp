@@ -90,7 +90,7 @@ void verify_parameters(const Run& run, const Outcome& outcome, Rows& rows) {
     bound = units * 0x1p-24 * (wanted.abs() + steps * peak);
   } else {
     bound = tolerance.at("f64").at("rel").get<double>() * (wanted.abs() + static_cast<double>(wanted.size(0)) * peak);
-    // A GPU's update takes the rate in float32 from its memory.
+    // A GPU's update reads the rate as float32 from its memory.
     if (!run.device.is_cpu()) bound = bound + 0x1p-24 * static_cast<double>(wanted.size(0)) * peak;
   }
   rows.push_back(compare_elements(name, outcome.parameters, wanted, bound));
@@ -111,7 +111,7 @@ void verify_moments(const Run& run, const Outcome& outcome, Rows& rows) {
   }
 }
 
-// Without decay, an entry that never had a gradient keeps its bits.
+// Without weight decay, an entry that never had a gradient keeps its bits.
 void verify_untouched(const Run& run, const Outcome& outcome, Rows& rows) {
   if (run.config.value("weight_decay", 0.0) != 0) return;
   const at::Tensor untouched = run.data.get("grads").ne(0).any(0).logical_not();

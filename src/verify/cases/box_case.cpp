@@ -114,7 +114,7 @@ void verify_map(const Json& entry, Rows& rows) {
       compare_flag(cat("tutorial map ", number), same && proper, cat("another map or determinant: determinant=", determinant)));
 }
 
-// Ours are the rotation group: 24 different maps of determinant 1, with what the tutorials lack.
+// Our maps are the rotation group: 24 different maps of determinant 1. They include those that the tutorials lack.
 void verify_rotations(const Json& table, Rows& rows) {
   std::set<Matrix> ours, tutorial;
   bool proper = true;
@@ -166,7 +166,7 @@ Rows verify_nbody_crops(const CaseFolder& folder, const VerifyOptions& /*options
   const auto crop = folder.meta().at("crop").get<int64_t>();
   const auto draws = folder.json("draws.json");
   for (const auto& [split, entries] : draws.items()) {
-    if (!entries.is_array()) continue;  // where the numbers come from
+    if (!entries.is_array()) continue;  // the source of the numbers
     box_case::verify_crops(folder, split, entries, crop, rows);
     box_case::verify_starts(folder, split, crop, rows);
   }

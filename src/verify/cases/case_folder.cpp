@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Bounded reading, and bookkeeping of what was read.
+// Bounded reading, and a record of what was read.
 #include "verify/cases/case_folder.h"
 
 #include <algorithm>
@@ -88,7 +88,7 @@ bool is_plain_name(const std::string& name) {
          name.find_first_of(std::string("/\\\0", 3)) == name.npos;
 }
 
-// A loop of links is not there.
+// A path in a loop of links counts as absent.
 bool is_there(const fs::path& path) {
   std::error_code failure;
   return fs::exists(path, failure);

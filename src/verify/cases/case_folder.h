@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// The folder of a reference case: its meta.json and the files beside it. Cases come from anywhere, so every byte is hostile: JSON
-// is bounded in size and depth, names of other files must be plain names, and what the case promises is checked against what
-// its files hold. Remembers which tensors were asked for, so that one that nobody compared is seen.
+// The folder of a reference case: its meta.json and the files beside it. Cases come from anywhere, so every byte is hostile:
+// JSON is bounded in size and depth, names of other files must be plain names, and the case's promises are checked against its
+// files. Remembers which tensors were asked for, so that a tensor that nobody compared is reported.
 #pragma once
 
 #include <filesystem>
@@ -16,7 +16,7 @@
 
 namespace welkin::verify {
 
-// What a case holds and a run leaves out on purpose: names (of tensors, or stems of files) that begin so, and why.
+// Parts of a case that a run leaves out on purpose: names (of tensors, or stems of files) that begin so, and the reason.
 struct LeftOut {
   std::string prefix;
   std::string reason;
@@ -43,10 +43,10 @@ class CaseFolder {
   const StoredTensors* tensors(const std::string& stem) const;
   const StoredTensors& need_tensors(const std::string& stem) const;  // DataError instead of null
 
-  // Failed rows for tensors that meta.json's `files` names and the files lack, or hold with another shape or type.
+  // Failed rows for tensors that meta.json's `files` names but the files lack, or hold with another shape or type.
   std::vector<ComparisonRow> broken_promises() const;
   // After a run: a failed row for each tensor that nobody asked for, and for each file that nobody opened; one skipped row for
-  // each `left_out` that meets something.
+  // each `left_out` that matches something.
   std::vector<ComparisonRow> leftovers(const std::vector<LeftOut>& left_out) const;
 
  private:
@@ -58,8 +58,8 @@ class CaseFolder {
 // The number that follows `word` in a sentence of meta.json ("rel 1e-6"), or `otherwise`.
 double number_after(const std::string& text, const std::string& word, double otherwise);
 
-// The folders that arguments mean: a case, its meta.json, or a folder of cases. Other files are left out and listed in `ignored`.
-// DataError when a path is absent or holds no case.
+// The folders that the arguments name: a case, its meta.json, or a folder of cases. Other files are left out and listed in
+// `ignored`. DataError when a path is absent or holds no case.
 std::vector<std::filesystem::path> find_cases(const std::vector<std::string>& arguments, std::vector<std::string>& ignored);
 
 }  // namespace welkin::verify

@@ -62,7 +62,7 @@ model::ModelPtr build_case_model(const ModelCase& c) {
       refuse_weights(
           c, cat("wrong shape: parameter=", parameter.key(), ", model=", parameter->sizes(), ", case=[", join(shape, ", "), "]"));
     }
-    parameter->copy_(c.weights.get(parameter.key()));  // one at a time: weights by formula need not fit twice
+    parameter->copy_(c.weights.get(parameter.key()));  // one at a time: two copies of weights by formula need not fit
   }
   for (const std::string& name : c.weights.names()) {
     if (!parameters.contains(name)) refuse_weights(c, cat("the model has no parameter=", name));

@@ -24,7 +24,7 @@ void decide(ComparisonRow& row) {
   row.verdict = good ? Verdict::Pass : Verdict::Fail;
 }
 
-// Scales of the whole tensor, of which `wanted` may be samples only.
+// Scales of the whole tensor; `wanted` may have only samples of it.
 struct Scales {
   double largest;
   double root_mean_square;
@@ -57,7 +57,7 @@ bool all_noise(const NoiseRange& noise, int64_t size) { return noise && noise->f
 
 const char* const kNoise = "rounding noise in the reference";
 
-// (B, h w, F) stands for (B, h, w, F).
+// (B, h w, F) may be compared with (B, h, w, F).
 bool same_shape(at::IntArrayRef got, at::IntArrayRef wanted) {
   if (got == wanted) return true;
   return wanted.size() == 4 && got.size() == 3 && got[0] == wanted[0] && got[1] == wanted[1] * wanted[2] && got[2] == wanted[3];
@@ -141,7 +141,7 @@ ComparisonRow compare_flag(const std::string& name, bool equal, std::string reas
 
 namespace {
 
-// The worst of the rows of one tensor.
+// The worst row of one tensor.
 ComparisonRow merged(const std::string& name, const std::vector<ComparisonRow>& rows) {
   ComparisonRow all = rows.front();
   all.tensor = name;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Which pairs of times are read from yearly files, and what normalisation makes of them: exact.
+// The pairs of times that are read from yearly files, and their normalisation: exact.
 #include <ATen/ops/empty.h>
 
 #include <algorithm>
@@ -33,7 +33,7 @@ struct Source {
   }
 };
 
-// What the tutorials' loader does with an index, in the words of the table.
+// The action of the tutorials' loader at an index, in the words of the table.
 std::string tutorial_step(const data::Era5Dataset& dataset, int64_t index) {
   try {
     const data::SamplePlan plan = dataset.plan({index, 0}, {});
@@ -133,14 +133,14 @@ void verify_normalisation(const Source& source, const Json& pairs, Rows& rows) {
   for (const std::string& name : samples->names()) prefixes.insert(name.substr(0, name.find('.')));
   for (const std::string& prefix : prefixes) {
     const bool wide = prefix.starts_with("f64stats");
-    if (!wide && !prefix.starts_with("dt")) continue;  // reported as compared by nobody
+    if (!wide && !prefix.starts_with("dt")) continue;  // reported as not compared
     const auto lead = wide ? 1 : static_cast<int64_t>(number_after(prefix, "dt", 1));
     verify_samples(data::Era5Dataset(source.options(years, lead, data::Rules::Tutorial, wide ? "_f64" : "")), prefix, *samples,
                    rows);
   }
 }
 
-// The very permutations are no requirement: that an epoch reads every sample once, shards are equal, and epochs differ, is.
+// The exact permutations are no requirement. Required: an epoch reads every sample once, shards are equal, epochs differ.
 void verify_orders(const CaseFolder& folder, Rows& rows) {
   if (!std::filesystem::exists(folder.path() / "orders.json")) return;
   const Json orders = folder.json("orders.json");

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Tensors by formula, the same bits in any language: what large reference cases use instead of stored weights. The formula stands
-// in the README of the reference cases: FNV-1a 64 of "salt:name", splitmix64 by element, offset + scale * v in double, rounded to
-// float.
+// Tensors by formula, the same bits in any language: large reference cases use them instead of stored weights. The README of
+// the reference cases has the formula: FNV-1a 64 of "salt:name", splitmix64 by element, offset + scale * v in double, rounded
+// to float.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -17,7 +17,7 @@ struct FormulaTensor {
   double scale = 1.0;
   double offset = 0.0;
   uint64_t bits_sum = 0;      // expected sum of the float32 bit patterns, modulo 2^64
-  std::vector<double> first;  // expected first values, as many as are stated
+  std::vector<double> first;  // expected first values, as many as the case states
 };
 
 uint64_t formula_key(const std::string& salt, const std::string& name);

@@ -89,7 +89,7 @@ class LossCase {
     const std::string& name = q.name;
     if (name == "l2_loss" || name == "l2_loss_grad" || name.starts_with("loss_func")) return compare_loss(q);
     if (name == "lat_weight" || name.starts_with("weighted_")) return compare_metric(q);
-    return std::nullopt;  // stays unused: reported as compared by nobody
+    return std::nullopt;  // stays unused: reported as not compared
   }
 
   ComparisonRow compare_loss(const Quantity& q) const {

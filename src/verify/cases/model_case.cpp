@@ -64,7 +64,7 @@ TensorSource read_source(const CaseFolder& folder, const std::string& stem) {
   return source;
 }
 
-// What the constructor describes must not be larger than what the case brings: a few bytes of JSON could ask for any memory.
+// The described model must not be larger than the weights of the case: a few bytes of JSON could ask for any memory.
 void check_size(const ModelCase& c, double least_parameters) {
   double held = 0;
   for (const std::string& name : c.weights.names()) {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Cases of any optimizer on several parameters: given gradients, rates, scales and steps that are skipped, in float32 (the way of
-// training) and float64 (aten's operators) against weights that another implementation computed in float64.
+// Cases of any optimizer on several parameters: given gradients, rates, scales and skipped steps. In float32 (the path of
+// training) and float64 (aten's operators), against weights that another implementation computed in float64.
 #include <ATen/ops/full.h>
 
 #include <map>
@@ -97,7 +97,7 @@ std::map<std::string, at::Tensor> trained(const CaseFolder& folder, const Json& 
 
 }  // namespace optimizer_case
 
-// Relative L2 of each parameter within the bound of sums as long as the case says.
+// Relative L2 of each parameter, within the bound of sums unless the case states one.
 Rows verify_optimizer(const CaseFolder& folder, const VerifyOptions& options) {
   Rows rows;
   const StoredTensors& data = folder.need_tensors("data");

@@ -11,7 +11,7 @@ namespace welkin::verify {
 // prediction, target (B, C, ...) -> () mean over the batch of ||prediction - target|| / ||target||. Differentiable.
 at::Tensor norm_ratio_loss(const at::Tensor& prediction, const at::Tensor& target);
 
-// (rows) float64 weights of the tutorials' metrics: 3.1416 for pi, so that those of the poles are slightly negative.
+// (rows) float64 weights of the tutorials' metrics: with 3.1416 for pi, so that the poles' weights are slightly negative.
 at::Tensor tutorial_latitude_weights(int64_t rows);
 
 }  // namespace welkin::verify

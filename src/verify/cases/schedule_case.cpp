@@ -22,7 +22,7 @@ struct Table {
   bool is_unet = false;
 };
 
-// Sizes are divided by and multiplied: what no run has is refused.
+// Refuses sizes that no run has: they are divided by and multiplied.
 int64_t read_size(const Json& c, const char* key, int64_t least) {
   const auto value = c.at(key).get<int64_t>();
   if (value >= least && value <= 1'000'000'000) return value;

@@ -25,7 +25,7 @@ class StoredTensors {
   at::Tensor get(const std::string& name) const;
   // A one-element tensor as a number.
   double number(const std::string& name) const;
-  // Those that get() was never asked for, in the order of the file.
+  // Tensors that get() was never asked for, in the order of the file.
   std::vector<std::string> unused() const;
 
  private:

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Cases that hold tables instead of a model. Each compares everything that its folder holds: rows named "tutorial ..." are the
-// tutorials' numbers, defects included, reproduced by the rules that `--compat` selects; the others are what Welkin does.
-// JSON errors (nlohmann::json::exception) pass through.
+// Cases with tables instead of a model. Each function compares everything in its folder: rows named "tutorial ..." are the
+// tutorials' numbers, defects included, reproduced by the rules that `--compat` selects; the others are Welkin's own. JSON
+// errors (nlohmann::json::exception) pass through.
 #pragma once
 
 #include <vector>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// How reference cases are to be run.
+// Options for running reference cases.
 #pragma once
 
 #include <c10/core/Device.h>
@@ -11,7 +11,7 @@
 
 namespace welkin::verify {
 
-// The processes of a run that verifies "parallel" cases, of which this is one.
+// The processes of a run that verifies "parallel" cases, with this process among them.
 struct CaseRanks {
   int64_t rank = 0, world_size = 1;
   parallel::MakeGroup make_group{};
@@ -20,7 +20,7 @@ struct CaseRanks {
 struct VerifyOptions {
   c10::Device device = c10::kCPU;
   std::optional<config::AmpMode> amp_mode{};  // instead of the case's own precision
-  const CaseRanks* ranks = nullptr;           // null: one process; "parallel" cases then show their serial numbers alone
+  const CaseRanks* ranks = nullptr;           // null: one process; "parallel" cases then compare only their serial numbers
 };
 
 }  // namespace welkin::verify

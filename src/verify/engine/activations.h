@@ -29,11 +29,11 @@ class ActivationCapture {
   void clear();
 
   Activation find(const std::string& activation) const;
-  // Where in the forward pass a parameter is used: the order of the value that it helps to make.
+  // The place in the forward pass at which a parameter is used: the order of the value that it helps to make.
   int64_t order_of(const std::string& parameter) const;
 
  private:
-  // What went in and what came out of a site, first tensor of each.
+  // Input and output of a site, the first tensor of each.
   struct SiteValues {
     Activation in, out;
   };

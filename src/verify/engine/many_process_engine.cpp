@@ -110,7 +110,7 @@ class ManyProcessEngine : public ModelEngine {
     return all.narrow(0, parallel::split_offset(lengths_, dp().group_rank()), lengths_[place]).contiguous();
   }
 
-  // This rank's samples in the mean over the batch.
+  // The share of this rank's samples in the mean over the batch.
   at::Tensor share_of_loss() {
     output_ = model_->forward(input_, {});
     const double share = static_cast<double>(output_.size(0)) / static_cast<double>(batch_);

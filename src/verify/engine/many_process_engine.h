@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A case of kind "parallel" on the ranks that it names: the model split by its plan, every value gathered to a whole before it is
-// compared. Every rank asks for the same values in the same order, and gets the same.
+// A case of kind "parallel" on the ranks that it names: the model is split by its plan, and every value is gathered to a whole
+// before it is compared. Every rank asks for the same values in the same order, and gets the same.
 #pragma once
 
 #include <cstdint>

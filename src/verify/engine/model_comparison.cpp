@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// One step with everything captured, then the optimizer's trajectory.
+// One step with all values captured, then the optimizer's trajectory.
 #include "verify/engine/model_comparison.h"
 
 #include <algorithm>
@@ -85,7 +85,7 @@ double ModelComparison::loss_bound(const std::string& name) const {
   return found == case_.tolerance.numbers.end() ? case_.tolerance.loss : found->second;
 }
 
-// A reference in a low precision of its own is off by that too.
+// If the reference has a low precision of its own, its error is added.
 Bounds ModelComparison::forward_bounds() const {
   if (!other_precision_) return case_.tolerance.forward;
   return {.rel_l2 = low_.forward + (case_.low_precision() ? 2 * *case_.fp32_deviation : 0)};
@@ -100,7 +100,7 @@ double ModelComparison::extra_loss(const std::string& name) const {
   return NAN;
 }
 
-// By the tutorials' rule, as the case was made; kind `losses` compares ours.
+// By the tutorials' rule, with which the case was made; kind `losses` compares ours.
 at::Tensor ModelComparison::metric(const std::string& name) const {
   const at::Tensor output = engine_.output().cpu();
   if (output.dim() != 4) return {};
@@ -123,7 +123,7 @@ ComparisonRow ModelComparison::compare_output(const std::string& name, const Sto
   return failed(name, "the model has no such place");
 }
 
-// Between -1 and 1: near zero an error of the output is small beside one, not beside the correlation.
+// Correlations are between -1 and 1. Near zero the output's error is small beside one, but not beside the correlation.
 ComparisonRow ModelComparison::compare_correlation(const std::string& name, const at::Tensor& value,
                                                    const StoredTensors& stored) const {
   ComparisonRow row = compare_values(name, value, stored.get(name), {});
@@ -132,7 +132,7 @@ ComparisonRow ModelComparison::compare_correlation(const std::string& name, cons
   return row;
 }
 
-// Activations as the forward pass makes them, then the output, then what is computed from it.
+// Compares activations in the order of the forward pass, then the output, then values computed from it.
 void ModelComparison::compare_outputs() {
   const StoredTensors& stored = case_.folder->need_tensors("outputs");
   std::set<std::string> names;
@@ -174,7 +174,7 @@ void ModelComparison::compare_float32_deviation() {
   add(std::move(row), "forward");
 }
 
-// Welkin's loss and its gradient on the same output, against the same in float64.
+// Compares Welkin's loss and its gradient on the same output with the same in float64.
 void ModelComparison::compare_own_loss() {
   const train::LossPtr loss =
       case_.config.loss.loss == "relative_l2" ? train::relative_l2() : train::l1_rho(case_.config.loss.lambda_rho);
@@ -191,7 +191,7 @@ void ModelComparison::compare_own_loss() {
   add(compare_values("own loss gradient against float64", own.second, wide.second, {.rel_l2 = bound}), "loss");
 }
 
-// A gradient that is zero in exact arithmetic, against an absolute bound.
+// Compares a gradient that is zero in exact arithmetic, against an absolute bound.
 ComparisonRow compare_noise(const std::string& name, const at::Tensor& gradient, const std::pair<int64_t, int64_t>& range,
                             double bound) {
   ComparisonRow row;
@@ -222,9 +222,9 @@ void ModelComparison::compare_gradient(const std::string& name, const at::Tensor
       "gradient");
 }
 
-// The gradient of an absolute error is a sign. Where output and target are as near as the output is to the reference's, a device
-// that is not the reference's may have the other one: k such points of N change the gradient of the output by up to 2 sqrt(k / N)
-// of it.
+// The gradient of an absolute error is a sign. A device other than the reference's may have the other sign if output and target
+// are as near as the outputs of both devices. k such points of N change the gradient of the output by up to 2 sqrt(k / N) of
+// it.
 double ModelComparison::sign_slack() const {
   const at::Tensor output = engine_.output();
   const auto compared = std::ranges::find(rows_, case_.output_prefix + "output", &ComparisonRow::tensor);
@@ -234,7 +234,7 @@ double ModelComparison::sign_slack() const {
   return 2 * std::sqrt(static_cast<double>(points) / static_cast<double>(distance.numel()));
 }
 
-// From the output back, as the backward pass makes them.
+// Compares from the output back, in the order of the backward pass.
 void ModelComparison::compare_gradients() {
   const StoredTensors* stored = case_.folder->tensors(case_.gradient_file);
   if (stored == nullptr) {

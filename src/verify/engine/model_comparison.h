@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A case of a model against what an engine computes: every tensor that the case holds, in the order of the computation.
+// Compares a case of a model with an engine's results: every tensor of the case, in the order of the computation.
 #pragma once
 
 #include <vector>
@@ -8,8 +8,8 @@
 
 namespace welkin::verify {
 
-// Rows in the order forward pass, loss, gradients from the output back, trajectory: the first failed row is the first to deviate.
-// A different `amp_mode` than the case's own is judged by derived bounds, forward and loss alone (docs/reference/numerics.md).
+// Rows in the order forward pass, loss, gradients from the output back, trajectory: the first failed row deviates first.
+// Another `amp_mode` than the case's is judged by derived bounds, for forward and loss alone (docs/reference/numerics.md).
 std::vector<ComparisonRow> compare_model_case(const ModelCase& c, ModelEngine& engine, const VerifyOptions& options);
 
 }  // namespace welkin::verify

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Who runs the model of a case: one process here, or many that gather what they hold. The comparison (model_comparison.h) asks
-// for whole tensors only and knows no rank.
+// An engine runs the model of a case: in one process, or in many that gather their parts. The comparison (model_comparison.h)
+// asks for whole tensors only and knows no rank.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -19,16 +19,16 @@ namespace welkin::verify {
 struct NamedTensor {
   std::string name;
   at::Tensor value;
-  int64_t order = 0;  // of use in the forward pass
+  int64_t order = 0;  // of its use in the forward pass
 };
 
 class ModelEngine {
  public:
   virtual ~ModelEngine() = default;
 
-  // Forward and backward; the loss. Output, activations and gradients are those of this step until the next.
+  // Forward and backward pass; returns the loss. Output, activations and gradients are those of this step until the next.
   virtual double step() = 0;
-  // Forward alone, with the weights as they are.
+  // Forward pass alone, with the present weights; returns the loss.
   virtual double loss_now() = 0;
   // One step of the optimizer with the gradients of step().
   virtual void update(double rate) = 0;
@@ -38,7 +38,7 @@ class ModelEngine {
   virtual std::vector<NamedTensor> gradients() const = 0;  // of the parameters, in the model's order, the loss scale divided out
   virtual at::Tensor input_gradient() const = 0;           // the same for the input
   virtual std::vector<NamedTensor> weights() const = 0;
-  // Output in float32 of the same weights and input: how far away low precision is. Undefined where that cannot be had.
+  // Output in float32 for the same weights and input, to measure the error of low precision. Undefined if it is not available.
   virtual at::Tensor float32_output() = 0;
 };
 

@@ -93,8 +93,8 @@ class SingleProcessEngine : public ModelEngine {
   at::Tensor forward(config::AmpMode mode) {
     const ops::AutocastGuard autocast(device_.type(), train::autocast_dtype(mode));
     output_ = model_->forward(input_, {});
-    // In the reference's arithmetic, whose norms of a field of 360 x 720 are off by 1e-4 in float32: a CPU's, in its order of
-    // sums.
+    // In the reference's arithmetic, that of a CPU in its order of sums, whose norms of a field of 360 x 720 are off by 1e-4 in
+    // float32.
     if (case_.config.loss.loss == "relative_l2") return norm_ratio_loss(output_.cpu(), target_.cpu());
     return loss_->per_sample(output_, target_).mean();
   }

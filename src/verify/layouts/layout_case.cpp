@@ -55,7 +55,7 @@ LayoutCase case_of(const parallel::MeshSizes& sizes, const OptionLevels& levels)
   return c;
 }
 
-// Options without a meaning on this mesh, or for a model without tokens, take their first level, so that no case comes twice.
+// Options without a meaning on this mesh, or for a model without tokens, get their first level, so that no case comes twice.
 LayoutCase canonical(LayoutCase c, parallel::AxisSet axes) {
   if (!axes.contains(parallel::Axis::Cp)) {
     c.options.sequence_parallel = c.joint_qkv = false;
@@ -68,7 +68,7 @@ LayoutCase canonical(LayoutCase c, parallel::AxisSet axes) {
   if (c.exchange_size() == 1) c.shard = config::ShardStage::None;
   if (c.shard == config::ShardStage::None) c.shard_replicas = 1;
   if (c.sizes.pp > 1) {
-    c.comm_dtype = GradientDtype::Same;  // by passes of whole models is judged what narrow types may do
+    c.comm_dtype = GradientDtype::Same;  // passes of whole models decide which errors narrow types may have
     // A U-Net has no linear layers, whose gradients could wait.
     const bool lets_wait = c.schedule == PipelineSchedule::ZeroBubble && axes.contains(parallel::Axis::Cp);
     if (c.schedule == PipelineSchedule::ZeroBubble && !lets_wait) c.schedule = PipelineSchedule::GPipe;
@@ -76,7 +76,7 @@ LayoutCase canonical(LayoutCase c, parallel::AxisSet axes) {
     if (!parallel::problem_of(c.schedule, {c.sizes.pp, micros, c.chunks(), c.steps}).what.empty())
       c.schedule = PipelineSchedule::GPipe;
   }
-  // What is sent without an exchange, by which narrow types are judged, is not kept where gradients are shared out.
+  // The bound of narrow types needs the gradients before the exchange. They are not kept if gradients are shared out.
   const bool keeps = c.shard == config::ShardStage::None || c.shard == config::ShardStage::Optimizer;
   if (c.exchange_size() == 1 || !keeps) c.comm_dtype = GradientDtype::Same;
   if (c.sizes.tp == 1 || c.sizes.cp == 1) c.order = "tp-cp-dp";
@@ -106,7 +106,7 @@ std::set<std::array<size_t, 4>> pairs_in(const OptionLevels& levels) {
   return pairs;
 }
 
-// Greedy: the setting that covers most pairs which are not covered yet, until all are.
+// Greedy: takes the setting that covers most of the uncovered pairs, until all are covered.
 std::vector<OptionLevels> pairwise() {
   const std::vector<OptionLevels> all = full_product();
   std::set<std::array<size_t, 4>> left;
@@ -124,7 +124,7 @@ std::vector<OptionLevels> pairwise() {
   return chosen;
 }
 
-// Along axes of the plan and dp. Blocks are cut along each axis alone, and along several: 1x1x2, 2x1x1, 1x2x2, 2x2x2; those of
+// Meshes along axes of the plan and dp. Blocks are cut along each axis alone, and along several: 1x1x2, 2x1x1, 1x2x2, 2x2x2;
 // fields along two of them.
 std::vector<parallel::MeshSizes> meshes_of(int64_t world_size, parallel::AxisSet axes) {
   using parallel::Axis;
@@ -248,7 +248,7 @@ std::vector<LayoutCase> sampled_cases(int64_t world_size, int64_t count, uint64_
   std::set<std::string> seen;
   for (const LayoutCase& c : known) seen.insert(c.text());
   std::vector<LayoutCase> cases;
-  constexpr int64_t kTries = 100;  // for each: a model with few options has few layouts
+  constexpr int64_t kTries = 100;  // for each case: a model with few options has few layouts
   for (int64_t i = 0; i < kTries * count && static_cast<int64_t>(cases.size()) < count; ++i) {
     LayoutCase c = canonical(drawn_case(random, meshes), axes);
     if (seen.insert(c.text()).second) cases.push_back(std::move(c));

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The layouts that `welkin verify --layouts` compares with one process, and the small problem on which it does.
+// The layouts that `welkin verify --layouts` compares with one process, and the options of its small problem.
 #pragma once
 
 #include <cstdint>
@@ -21,16 +21,16 @@ struct LayoutCase {
   int64_t num_micro = 1;  // micro-batches whose gradients add up
   double dropout = 0.0;
   parallel::GradientDtype comm_dtype = parallel::GradientDtype::Same;  // of gradients between replicas
-  config::ShardStage shard = config::ShardStage::None;                 // what data-parallel ranks share out
-  int64_t shard_replicas = 1;                                          // groups of them that each have a whole training state
+  config::ShardStage shard = config::ShardStage::None;                 // the training state that data-parallel ranks share out
+  int64_t shard_replicas = 1;                                          // groups of ranks that each have a whole training state
   config::PipelineSchedule schedule = config::PipelineSchedule::OneForwardOneBackward;
-  int64_t depth = 2;     // blocks of a model that has such
+  int64_t depth = 2;     // blocks, if the model has such
   int64_t batch = 8;     // samples of a step over all ranks
   bool weights = false;  // points without a value, weights of channels and rows
   int64_t steps = 1;     // of the model, each fed with the prediction before it
-  int64_t members = 1;   // predictions of a sample, which noise on the input tells apart
+  int64_t members = 1;   // predictions of a sample, which differ by noise on the input
 
-  // Ranks whose gradients go into one exchange.
+  // The number of ranks in one exchange of gradients.
   int64_t exchange_size() const { return sizes.dp_replicate * (options.sharded_io ? sizes.cp : 1) * num_blocks(); }
   int64_t num_blocks() const { return sizes.d * sizes.h * sizes.w; }
   parallel::Mesh mesh() const;
@@ -51,17 +51,17 @@ struct LayoutMove {
   LayoutCase before, after;
 };
 
-// All that fit `world_size` ranks, with meshes of the axes that a plan can split a model over (and dp), and pp where a model has
-// segments. Deterministic.
+// All layouts for `world_size` ranks, with meshes of the axes over which a plan can split a model (and dp), and pp if a model
+// has segments. Deterministic.
 std::vector<LayoutCase> layout_cases(int64_t world_size, LayoutChoice choice,
                                      parallel::AxisSet axes = parallel::Axis::Tp | parallel::Axis::Cp);
 
-// `count` others (or as many as there are), drawn from the product of meshes, options and pipeline schedules. They follow from
-// the seed alone.
+// `count` other layouts (or as many as there are), drawn from the product of meshes, options and pipeline schedules. They are
+// determined by the seed alone.
 std::vector<LayoutCase> sampled_cases(int64_t world_size, int64_t count, uint64_t seed, parallel::AxisSet axes,
                                       const std::vector<LayoutCase>& known);
 
-// From the first case of each mesh to that of the next one, and from the last one's to the first one's.
+// Moves from the first case of each mesh to that of the next one, and from the last one's to the first one's.
 std::vector<LayoutMove> layout_moves(const std::vector<LayoutCase>& cases);
 
 }  // namespace welkin::verify

@@ -26,8 +26,8 @@ namespace {
 // Reordered sums of at most some thousand float64 terms, through two layers and three steps.
 constexpr double kBound = 1e-9;
 
-// Gradients that travel in fewer bits, relative to the sum of the largest elements of what the ranks send: each part is rounded
-// once, and so is each of the n - 1 partial sums, none of which exceeds that sum, by at most the unit of rounding
+// The bound for gradients that travel in fewer bits, relative to the sum of the largest elements that the ranks send. Each part
+// is rounded once, and so is each of the n - 1 partial sums, none of which exceeds that sum, by at most the unit roundoff
 // (docs/reference/numerics.md). Loss and weights follow the gradients with factors below one.
 double bound_of(const LayoutCase& c) {
   if (c.comm_dtype == parallel::GradientDtype::Same) return kBound;
@@ -35,7 +35,7 @@ double bound_of(const LayoutCase& c) {
   return ranks * (c.comm_dtype == parallel::GradientDtype::Bf16 ? 0x1p-8 : 0x1p-11);
 }
 
-// Below its smallest normal number a type rounds by that number times the unit of rounding, and no longer in proportion.
+// Below its smallest normal number a type has an absolute rounding error: that number times the unit roundoff.
 double smallest_normal(parallel::GradientDtype comm_dtype) {
   return comm_dtype == parallel::GradientDtype::Fp16 ? 0x1p-14 : 0x1p-126;
 }
@@ -61,7 +61,7 @@ struct NamedError {
   double error;
 };
 
-// The row of this name; nothing where another stage of a pipeline has it.
+// The row of this name; nothing if another stage of a pipeline has it.
 std::optional<size_t> row_named(const parallel::ParamTable& table, const std::string& name) {
   const auto found = std::ranges::find(table.rows(), name, &parallel::ParamRow::name);
   if (found == table.rows().end()) return std::nullopt;
@@ -88,7 +88,7 @@ std::vector<NamedError> errors_of(const LayoutRun& run, const LayoutRun& alone, 
   for (size_t i = 0; i < alone.table.rows().size(); ++i) {
     const std::string& name = alone.table.rows()[i].name;
     const std::optional<size_t> own = row_named(run.table, name);
-    if (!own) {  // as many on every rank
+    if (!own) {  // equally many entries on every rank
       errors.push_back({cat("gradient of ", name), 0});
       errors.push_back({cat("trained ", name), 0});
       continue;
@@ -111,7 +111,7 @@ std::vector<NamedError> errors_of(const LayoutRun& run, const LayoutRun& alone, 
   return errors;
 }
 
-// The largest over all ranks, tensor by tensor; a NaN anywhere counts as infinite.
+// Takes the largest error over all ranks, tensor by tensor; a NaN anywhere counts as infinite.
 void worst_over_ranks(const parallel::Group& world, std::vector<NamedError>& errors) {
   at::Tensor values = at::empty({static_cast<int64_t>(errors.size())}, at::kDouble);
   for (size_t i = 0; i < errors.size(); ++i) {
@@ -121,7 +121,7 @@ void worst_over_ranks(const parallel::Group& world, std::vector<NamedError>& err
   for (size_t i = 0; i < errors.size(); ++i) errors[i].error = values[static_cast<int64_t>(i)].item<double>();
 }
 
-// Gone with this object, whatever ends it.
+// The folder is removed with this object, on every way out.
 class RemovedFolder {
  public:
   explicit RemovedFolder(std::filesystem::path folder) : folder_(std::move(folder)) {}
@@ -136,7 +136,7 @@ class RemovedFolder {
   std::filesystem::path folder_;
 };
 
-// What the plan says against the layout; empty where it takes it.
+// The plan's error for the layout; empty if the plan takes it.
 std::string refusal_of(const LayoutSubject& subject, const LayoutCase& c) {
   try {
     subject.plan.make(problem_config(c, subject.model), problem_shape(subject.model), c.mesh(), c.options);

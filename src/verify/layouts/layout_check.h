@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Trains a small model under a layout and compares loss, output, input gradient, every weight gradient and the
-// weights after some steps with one process. In float64, so that a difference is an error of the layout and not rounding;
-// where gradients travel in fewer bits, within what these bits allow.
+// Trains a small model under a layout and compares loss, output, input gradient, every weight gradient and the weights after
+// some steps with one process. In float64, so that a difference is an error of the layout and not rounding. Gradients that
+// travel in fewer bits may differ within the error of these bits.
 #pragma once
 
 #include <c10/core/Device.h>
@@ -23,9 +23,9 @@ namespace welkin::verify {
 struct LayoutReport {
   LayoutCase layout;
   std::optional<LayoutCase> after{};  // the layout that continued from the checkpoint of `layout`
-  std::string refused{};              // why the plan takes no such layout, which was not run then; empty: it was
+  std::string refused{};              // the plan's reason against such a layout, which was not run then; empty: it was
   double worst = 0;                   // relative error (maximum over maximum), the largest over tensors and ranks
-  std::string worst_name{};           // of that tensor: "gradient of blocks.0.attn.q.weight"
+  std::string worst_name{};           // the tensor with it: "gradient of blocks.0.attn.q.weight"
   int64_t num_tensors = 0;
   double seconds = 0;
   bool passed() const;
@@ -39,25 +39,25 @@ struct LayoutSubject {
   parallel::PlanEntry plan;
 };
 
-// The axes that its plan splits, and pp where the model says its segments.
+// The axes that its plan splits, and pp if the model names its segments.
 parallel::AxisSet axes_of(const LayoutSubject& subject);
 
-// This rank, and the way to its groups.
+// This rank, and access to its groups.
 struct LayoutRanks {
   int64_t rank = 0;
   parallel::MakeGroup make_group;
-  c10::Device device = at::kCPU;  // of the runs under layouts; the process alone computes on a CPU
+  c10::Device device = at::kCPU;  // for runs under layouts; the single process computes on a CPU
   parallel::Group world{};        // of all ranks, for checkpoints
 };
 
 using OnReport = std::function<void(const LayoutReport&)>;
 
-// Every rank calls it with the same cases; every rank gets the verdict of all. `report` is called after each
-// case, on every rank.
+// Every rank calls it with the same cases and gets the verdict of all ranks. `report` is called after each case, on every
+// rank.
 std::vector<LayoutReport> check_layouts(const LayoutSubject& subject, const LayoutRanks& ranks,
                                         const std::vector<LayoutCase>& cases, const OnReport& report);
 
-// The same for checkpoints that go from one layout to another, written under a folder that all ranks see; it is removed.
+// The same for checkpoints that go from one layout to another, through a folder that all ranks see, which is removed.
 std::vector<LayoutReport> check_moves(const LayoutSubject& subject, const LayoutRanks& ranks,
                                       const std::vector<LayoutMove>& moves, const std::filesystem::path& folder,
                                       const OnReport& report);

@@ -13,7 +13,7 @@
 
 namespace welkin::verify {
 
-// Fields: 35 tokens with patches of 4 points: no size from 2 to 8 but 5 and 7 divides them.
+// Fields: 35 tokens with patches of 4 points. Of the sizes from 2 to 8 only 5 and 7 divide 35.
 model::ModelShape problem_shape(const model::ModelEntry& model) {
   if (model.grid_rank == 3) return {.in_channels = 3, .out_channels = 2, .grid = {8, 8, 8}};
   return {.in_channels = 3, .out_channels = 2, .grid = {20, 28}};

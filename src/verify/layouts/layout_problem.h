@@ -26,10 +26,10 @@ data::SampleSpec problem_spec(const model::ModelShape& shape);
 // (n, ...) for the dims of the grid.
 std::vector<int64_t> with_grid(std::vector<int64_t> sizes, const model::ModelShape& shape);
 
-// Normal values that follow from the name, float64.
+// Normal values that are determined by the name, float64.
 at::Tensor problem_values(const std::string& name, at::IntArrayRef shape, double deviation = 1.0);
 
-// Samples of a step, of all their steps of the model, and their places in the run. The input has a gradient.
+// Samples of a step, with all their model steps, and their places in the run. The input has a gradient.
 struct StepData {
   int64_t step;
   at::Tensor input, target, samples;
@@ -40,17 +40,17 @@ struct StepPart {
 StepData problem_data(const LayoutCase& c, const model::ModelShape& shape, const StepPart& part, const data::Region& region,
                       c10::Device device);
 
-// In float64. Every parameter is random: zeros and ones would hide errors in biases and norms.
+// A model in float64. Every parameter is random: zeros and ones would hide errors in biases and norms.
 model::ModelPtr problem_model(const LayoutSubject& subject, const LayoutCase& c, c10::Device device);
 
-// Whether a pipeline can cut the model.
+// True if a pipeline can cut the model.
 bool has_segments(const LayoutSubject& subject);
 
-// Points without a value, and channels and rows that differ.
+// Weights with points without a value, and with different channels and rows.
 train::ElementWeights problem_weights(const model::ModelShape& shape, c10::Device device);
 
-// Half of the first channel has no value, so that ranks which share a sample have very different numbers of points, and a quarter
-// of what is left.
+// Removes half of the first channel, so that ranks which share a sample have very different numbers of points, and a quarter of
+// the rest.
 at::Tensor with_holes(const at::Tensor& target, int64_t step);
 
 }  // namespace welkin::verify

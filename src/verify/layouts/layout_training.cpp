@@ -96,7 +96,7 @@ class LayoutTraining {
     const train::Checkpoint checkpoint = train::open_shared_checkpoint(world, folder);
     for (const train::CheckpointGroup& group : checkpoint_groups()) read_parts(checkpoint, group, tensor_layout());
     if (!reducer_) return;
-    reducer_->after_update();  // weights that are gathered follow what was read
+    reducer_->after_update();  // gathered weights follow the loaded ones
     reducer_->complete_weights();
   }
 
@@ -169,12 +169,12 @@ class LayoutTraining {
     }
   }
 
-  // By which the loss is scaled up where the exchange averages.
+  // The factor on the loss that makes up for an exchange that averages.
   int64_t loss_factor() const { return reducer_ && reducer_->averages() ? exchange_.size() : 1; }
 
   const parallel::Group& dp() const { return groups_.along(parallel::kDp); }
 
-  // This rank's samples of a step, what of them it reads.
+  // This rank's samples of a step, and of them the part that it reads.
   StepData data_of(int64_t step) const {
     const int64_t local = case_.batch / dp().size();
     return problem_data(case_, shape_, {.step = step, .first = dp().group_rank() * local, .count = local},
@@ -228,7 +228,7 @@ class LayoutTraining {
     reducer_->backward(root, is_last);
   }
 
-  // As forward() and backward() for every micro-batch, by this rank's stages.
+  // Like forward() and backward() for every micro-batch, by this rank's stages.
   void pipeline_step(const StepData& data, at::Tensor& loss, std::vector<at::Tensor>& outputs) {
     const int64_t local = data.input.size(0);
     const auto begin = [&](int64_t micro) { return micro * local / num_micro(); };
@@ -289,15 +289,15 @@ class LayoutTraining {
     if (step > 0) return;
     if (!outputs.empty()) run_.output = shard_.whole_fields(at::cat(outputs));
     at::Tensor of_input = data.input.grad();
-    if (pipeline_) {  // any stage may look at the input
+    if (pipeline_) {  // any stage may read the input
       const at::NoGradGuard no_grad;
       of_input = all_reduce(stages(), of_input.defined() ? of_input : at::zeros_like(data.input));
     }
     if (of_input.defined()) run_.input_gradient = shard_.whole_fields(of_input / loss_factor());
   }
 
-  // The same step without its exchange. Parts over tokens may be large where their sum is nothing, as for a key's bias: what they
-  // are rounded by follows from the parts. What tp and cp do afterwards with the exchanged sums, they do with their errors.
+  // The same step without its exchange. Parts over tokens may be large although their sum is zero, as for a key's bias: their
+  // rounding follows from the parts. The later sums over tp and cp also sum the errors of the exchange.
   void measure_sent(const StepData& data) {
     for (int64_t micro = 0; micro < num_micro(); ++micro) {
       reducer_->backward(forward(data, micro).second * loss_factor(), /*is_last=*/false);
@@ -319,8 +319,8 @@ class LayoutTraining {
     data.input.mutable_grad() = at::Tensor();
   }
 
-  // Over dp every gradient and the loss are sums; then what tp and cp owe, clipping and a step with momentum, which hides no
-  // scale.
+  // Over dp every gradient and the loss are sums. Then come the sums over tp and cp, clipping, and a step with momentum, which
+  // hides no scale.
   void finish_step(int64_t step, const at::Tensor& loss) {
     const at::NoGradGuard no_grad;
     run_.losses.push_back(all_reduce(stages(), all_reduce(dp(), loss)).item<double>());
@@ -360,14 +360,14 @@ class LayoutTraining {
   model::ModelPtr model_;
   train::LossPtr loss_ = train::relative_l2();
   LayoutRun run_;
-  std::vector<at::Tensor> momenta_;  // by row, of what this rank trains
+  std::vector<at::Tensor> momenta_;  // by row, of the part that this rank trains
   train::SampleShard shard_;
   parallel::Group exchange_;                             // of the reducer
-  parallel::ShardGroups sharding_;                       // of it, those who share out the training state
-  std::unique_ptr<parallel::GradientExchange> reducer_;  // as in training; without one gradients are summed plainly
-  std::optional<train::TrainingRollout> rollout_;        // of several steps of the model
-  std::shared_ptr<parallel::WeightQueue> weights_;       // null where gradients by weights do not wait
-  std::unique_ptr<parallel::PipelineEngine> pipeline_;   // null where no pipeline cuts the model
+  parallel::ShardGroups sharding_;                       // within it: ranks that share out the training state
+  std::unique_ptr<parallel::GradientExchange> reducer_;  // as in training; null: gradients are summed plainly
+  std::optional<train::TrainingRollout> rollout_;        // for several steps of the model
+  std::shared_ptr<parallel::WeightQueue> weights_;       // null if weight gradients do not wait
+  std::unique_ptr<parallel::PipelineEngine> pipeline_;   // null without a pipeline
 };
 
 }  // namespace

@@ -14,13 +14,13 @@
 
 namespace welkin::verify {
 
-// What one rank has after training: first the whole-sample values, then its parameters.
+// The values of one rank after training: first the whole-sample values, then its parameters.
 struct LayoutRun {
   std::vector<double> losses;
   at::Tensor output, input_gradient;  // of this rank's samples in the first step
   std::vector<at::Tensor> gradients;  // of the first step, complete, by row
   std::vector<at::Tensor> weights;    // after the last step, by row
-  at::Tensor sent;  // (rows): where gradients travel in fewer bits, the sum over ranks of the largest element of what they send
+  at::Tensor sent;  // (rows): if gradients travel in fewer bits, the sum over ranks of the largest element that each sends
   parallel::ParamTable table;
 };
 
@@ -33,9 +33,9 @@ struct PlacedLayout {
   const parallel::MeshGroups& groups;
 };
 
-// The first step under one layout, a checkpoint with its weights and momenta in `folder`, and the other steps under the layout
-// that reads it: the losses of all steps, the weights after the last; nothing else. Every rank of `world` calls it; all see the
-// folder.
+// Runs the first step under one layout, saves a checkpoint with its weights and momenta in `folder`, and runs the other steps
+// under the layout that reads it. The result has only the losses of all steps and the last weights. Every rank of `world` calls
+// it; all see the folder.
 LayoutRun train_moved(const LayoutSubject& subject, const PlacedLayout& before, const PlacedLayout& after,
                       const parallel::Group& world, const std::filesystem::path& folder, c10::Device device);
 
