@@ -59,11 +59,9 @@ std::string lr_number(double value) {
 
 // The largest finite smoothed loss: the top of the picture.
 double highest_shown(const std::vector<LrPoint>& points) {
-  double lowest = std::numeric_limits<double>::infinity(), highest = -lowest;
+  double highest = -std::numeric_limits<double>::infinity();
   for (const LrPoint& point : points) {
-    if (!std::isfinite(point.smoothed)) continue;
-    lowest = std::min(lowest, point.smoothed);
-    highest = std::max(highest, point.smoothed);
+    if (std::isfinite(point.smoothed)) highest = std::max(highest, point.smoothed);
   }
   return highest;
 }
