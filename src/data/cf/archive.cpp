@@ -25,7 +25,7 @@ StoredArrayPtr memory_axis(const std::filesystem::path& path, const std::string&
   return make_memory_array(std::move(facts), std::move(values));
 }
 
-// From an inventory to parts.
+// Cuts an inventory into parts.
 class ArchiveCutter {
  public:
   ArchiveCutter(std::filesystem::path path, ArchiveInventory found) : path_(std::move(path)), found_(std::move(found)) {}
@@ -39,7 +39,7 @@ class ArchiveCutter {
  private:
   const ArchiveVariable& variable_of(const ArchiveChannel& channel) const { return found_.variables[channel.variable]; }
 
-  // At gaps, and at years of many steps.
+  // Cuts at gaps, and at years of many steps.
   void cut() {
     constexpr int64_t kYearSeconds = 360 * int64_t{86400}, kStepsOfYear = 100;
     const auto& places = found_.times();
@@ -93,7 +93,7 @@ class ArchiveCutter {
     return runs;
   }
 
-  // Of channels whose variables all have times, or none.
+  // One array of channels whose variables all have times, or all have none.
   std::shared_ptr<const StoredArray> composed(const std::string& source, const std::vector<ArchiveChannel>& channels,
                                               int64_t begin, int64_t end) const {
     std::map<size_t, size_t> numbers;

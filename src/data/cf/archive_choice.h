@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the names of wanted variables mean in files. Torch-free.
+// Requests for variables, and the names of variables on levels. Torch-free.
 #pragma once
 
 #include <optional>

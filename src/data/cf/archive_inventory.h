@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What an archive holds of the variables that are wanted: in which files, on which levels, at which times. Torch-free.
+// The inventory of an archive: the files, levels and times of each wanted variable. Torch-free.
 #pragma once
 
 #include <cstdint>
@@ -53,7 +53,7 @@ struct ArchiveInventory {
   const std::vector<TimePlace>& times() const { return variables[timed].places; }
 };
 
-// The errors of open_archive().
+// Throws the errors of open_archive().
 ArchiveInventory take_archive_inventory(const ArchiveOptions& options, const std::shared_ptr<ChunkCache>& cache);
 
 }  // namespace welkin::data

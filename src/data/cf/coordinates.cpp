@@ -53,7 +53,7 @@ bool contains_word(std::span<const std::string_view> words, std::string_view tex
   return !text.empty() && std::ranges::find(words, text) != words.end();
 }
 
-// How well the array is known to be this coordinate; 0: it is not. A row number or a distance in metres is no latitude.
+// Certainty that the array is this coordinate; 0: it is not. A row number or a distance in metres is no latitude.
 int rank_of(const ArrayFile& file, const std::string& name, CoordinateKind kind) {
   const CoordinateWords& words = words_of(kind);
   const std::string units = attribute_of(file, name, "units");
@@ -78,7 +78,7 @@ void refuse_place(const ArrayFile& file, const std::string& name) {
                   "Make the file again");
 }
 
-// Degrees, within the globe.
+// Converts to degrees. Throws for places beyond the globe.
 void check_places(const ArrayFile& file, const std::string& name, CoordinateKind kind, std::vector<double>& values) {
   if (is_radian(attribute_of(file, name, "units"))) {
     for (double& value : values) value *= 180 / std::numbers::pi;
@@ -108,7 +108,7 @@ std::string find_places_of_points(const ArrayFile& file, CoordinateKind kind, co
   return best;
 }
 
-// Empty where the places change along the other axis.
+// Values along one axis; empty where the places change along the other axis.
 std::vector<double> axis_of_points(const std::vector<double>& values, CoordinateKind kind, const Extents& shape) {
   const auto rows = static_cast<size_t>(shape[0]), columns = static_cast<size_t>(shape[1]);
   const bool of_rows = kind == CoordinateKind::Latitude;

@@ -30,10 +30,10 @@ PlaceAxis read_places(const ArrayFile& file, CoordinateKind kind, const Extents&
 // `band`, or an array of texts of one of these names.
 std::vector<std::string> find_channel_names(const ArrayFile& file, const std::string& object, int64_t channels);
 
-// Whether the array holds times, latitudes or longitudes, of whatever shape.
+// True if the array holds times, latitudes or longitudes, of any shape.
 bool is_coordinate(const ArrayFile& file, CoordinateKind kind, const std::string& name);
 
-// Whether the array is one of HDF5's own that stands for a dimension without values.
+// True if the array is one of HDF5's own that stands for a dimension without values.
 bool is_dimension_placeholder(const ArrayFile& file, const std::string& name);
 
 }  // namespace welkin::data

@@ -34,7 +34,7 @@ TimeUnits units_of_keys(const TimeKeys& keys) {
                   remedy);
 }
 
-// What the array says, else the keys, else what our own files mean; nothing where nobody says it.
+// Units by the array, else by the keys, else those of our own files; nullopt where none of them gives units.
 std::optional<TimeUnits> units_of(const ArrayFile& file, const std::string& name, const TimeKeys& keys) {
   const std::string units = time_text(file, name, "units"), said = time_text(file, name, "calendar");
   const std::string calendar = said.empty() ? keys.calendar : said;

@@ -24,7 +24,7 @@ struct FileTimes {
   Calendar calendar = Calendar::ProlepticGregorian;
 };
 
-// Whether times without units are seconds since 1970-01-01: in files that carry our provenance, and where a sidecar says them.
+// True if times without units are seconds since 1970-01-01: in files that carry our provenance, and where a sidecar says them.
 inline constexpr std::string_view kOurTimeUnits = "seconds since 1970-01-01";
 bool has_our_times(const ArrayFile& file);
 

@@ -16,7 +16,7 @@ namespace {
 
 constexpr size_t kNoAxis = kMostArrayDims;
 
-// Where each axis stands in the array.
+// The index of each axis in the array.
 struct VariableAxes {
   size_t time = kNoAxis, level = kNoAxis, latitude = kNoAxis, longitude = kNoAxis;
 };

@@ -19,7 +19,7 @@ namespace {
 // A child starts in 2 ms and takes one for a small file.
 constexpr size_t kFewestFilesPerChild = 8;
 constexpr int kMostChildren = 8;
-// What a command line takes: 128 KiB at least, whatever the limits.
+// A command line takes 128 KiB at least, whatever the limits.
 constexpr size_t kMostPathBytes = 64 << 10;
 
 struct ChildRun {
@@ -60,7 +60,7 @@ ChildRun run_child(const CheckHelper& helper, std::span<const std::string> files
   return run;
 }
 
-// As many as fit into a command line.
+// Number of files whose paths fit into one command line.
 size_t files_at_once(std::span<const std::string> files) {
   size_t bytes = 0, count = 0;
   while (count < files.size() && (count == 0 || bytes + files[count].size() < kMostPathBytes)) bytes += files[count++].size();
@@ -71,7 +71,7 @@ void check_one_after_other(const CheckHelper& helper, std::span<const std::strin
   while (!files.empty()) {
     const size_t given = files_at_once(files);
     const ChildRun run = run_child(helper, files.first(given));
-    // What a file did to the child's memory may show within a later one: that is looked at again, as the first of a new child.
+    // A file may harm the child's memory and so end it in a later file. That one is checked again, first in a new child.
     const bool is_first = run.within && run.finished == 0;
     if (is_first) deaths[0] = run.death;
     const size_t done = std::min(given, run.finished + (is_first ? 1 : 0));

@@ -23,10 +23,10 @@ struct CheckHelper {
   std::function<void()> on_absent{};          // before a file is read without it, since its program cannot be run
 };
 
-// Whether its program can be run.
+// True if its program can be run.
 bool can_run(const CheckHelper& helper);
 
-// For each file what became of its child ("ended with signal 11 (Segmentation fault)", "made no progress in 8 s"); empty: it did
+// For each file how its child failed ("ended with signal 11 (Segmentation fault)", "made no progress in 8 s"); empty: it did
 // not, or the child could not be run or was ended by others. Many files are divided between children that run at the same time.
 std::vector<std::string> check_in_children(const CheckHelper& helper, std::span<const std::string> files);
 

@@ -48,7 +48,7 @@ class SpawnActions {
   posix_spawn_file_actions_t actions_{};
 };
 
-// What a parent ignores or blocks would be ignored and blocked in the child as well.
+// A child inherits the signals that its parent ignores or blocks. These attributes reset both.
 class SpawnAttributes {
  public:
   SpawnAttributes() {
@@ -110,7 +110,7 @@ std::string ChildProcess::wait() {
   return found < 0 ? "" : words_of_status(status);
 }
 
-// A process within a call to a disk that is gone does not even die: it is left to init.
+// A process that waits for a lost disk does not even die: it is left to init.
 void ChildProcess::reap() const {
   for (int i = 0; i < 100 && waitpid(pid_, nullptr, WNOHANG) == 0; ++i) std::this_thread::sleep_for(std::chrono::milliseconds(1));
 }

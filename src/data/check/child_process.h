@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // A program run as a child by posix_spawn (nothing survives a fork once torch is loaded), with pipes to its standard input and
-// from its standard output. Its standard error goes nowhere: the last words of a library. Torch-free.
+// from its standard output. Its standard error is discarded: a library may print as it dies. Torch-free.
 #pragma once
 
 #include <sys/types.h>
@@ -24,8 +24,8 @@ class ChildProcess {
   int input() const { return input_.get(); }
   int output() const { return output_.get(); }
 
-  // After its output has ended: what became of it ("ended with signal 11 (Segmentation fault)"). Empty where that says nothing
-  // about what it did: exit code 0, or others ended it (a scheduler, the kernel for want of memory).
+  // Call it after the output has ended. Returns the failure ("ended with signal 11 (Segmentation fault)"). Empty for exit code
+  // 0, and where others ended it (a scheduler, the kernel for want of memory).
   std::string wait();
 
  private:

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Which files a child process has looked at, and what came of it: once for each file as it is now (device, inode, size, time of
-// the last change). Thread-safe. Torch-free.
+// Results of the checks of files in child processes: one for each file as it is now (device, inode, size, time of the last
+// change). Thread-safe. Torch-free.
 #pragma once
 
 #include <cstdint>
@@ -19,13 +19,13 @@ namespace welkin::data {
 
 class FileChecks {
  public:
-  // Without a helper every file counts as sound; so it does where its program is not there, which on_absent hears once, before
-  // the first file that another process wrote.
+  // Without a helper, or without its program, every file counts as sound. on_absent is called once for an absent program,
+  // before the first file that another process wrote.
   void use(CheckHelper helper);
 
-  // Looks at those that are not known yet, at the same time. Files that are not there are passed over.
+  // Checks the files that are not known yet, in parallel. Files that are not there are passed over.
   void check(std::span<const std::filesystem::path> files);
-  // What became of the child that looked at it (check_child.h); empty: nothing.
+  // How the child failed that looked at the file (check_child.h); empty: it did not.
   std::string death(const std::filesystem::path& file);
   // This process wrote it and knows what it holds.
   void trust(const std::filesystem::path& file);
@@ -38,7 +38,7 @@ class FileChecks {
   };
   static std::optional<Identity> identity_of(const std::filesystem::path& file);
 
-  // Of these files, those that are not known.
+  // Those of these files that are not known.
   struct Unknown {
     std::vector<Identity> identities;
     std::vector<std::string> paths;

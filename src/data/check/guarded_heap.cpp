@@ -10,7 +10,7 @@ namespace welkin::data {
 namespace {
 
 constexpr size_t kPage = 4096;
-constexpr size_t kHeader = GuardedHeap::kAlignment;  // before a block: what was asked for
+constexpr size_t kHeader = GuardedHeap::kAlignment;  // before a block: its requested size
 
 size_t rounded(size_t bytes, size_t unit) { return (bytes + unit - 1) / unit * unit; }
 
@@ -41,7 +41,7 @@ void GuardedHeap::give_back(void* block) {
   const size_t pages = pages_of(size_of(block));
   const auto address = reinterpret_cast<uintptr_t>(block) - kHeader;
   std::byte* const first = static_cast<std::byte*>(block) - kHeader - address % kPage;
-  // Out of reach, and of no memory. Where the system refuses, they are there until the process ends.
+  // Makes the pages inaccessible and frees their memory. Where the system refuses, they stay until the process ends.
   static_cast<void>(mmap(first, pages, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED, -1, 0));
 }
 

@@ -111,14 +111,14 @@ class MemoryBox : public BoxArray {
   Strides stride_;
 };
 
-// Of one thread, for a piece before it is turned; keeps its size from sample to sample: fresh memory costs as much as the copy.
+// Scratch memory of this thread for a piece before it is turned. It keeps its size: fresh memory costs as much as the copy.
 std::span<float> turning_scratch(int64_t count) {
   thread_local std::vector<float> scratch;
   if (static_cast<int64_t>(scratch.size()) < count) scratch.resize(static_cast<size_t>(count));
   return std::span(scratch).first(static_cast<size_t>(count));
 }
 
-// Reads the piece unturned, then turns it; straight to its place where there is nothing to turn.
+// Reads a piece, then turns it. A piece that is not turned is read straight to its place.
 class DecodedBox : public BoxArray {
  public:
   DecodedBox(const BoxShape& shape, StoredArrayPtr array, std::filesystem::path path)
@@ -197,7 +197,7 @@ bool is_channel_last(const Extents& shape, ChannelAxis expected, int64_t channel
 // Dimensions of HDF5 may have names that say nothing.
 bool is_channel_name(const std::string& name) { return name == "channel" || name == "channels" || name == "c" || name == "C"; }
 
-// (C, D, H, W), whatever the order in the file.
+// The array as (C, D, H, W), whatever the order in the file.
 StoredArrayPtr channel_first_array(const StoredArrayPtr& array, ChannelAxis expected, int64_t channels) {
   const ArrayFacts& facts = array->facts();
   if (facts.shape.size() != 4 || std::ranges::count(facts.shape, 0) > 0) {

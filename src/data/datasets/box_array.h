@@ -60,9 +60,9 @@ enum class ChannelAxis { First, Last };
 // the other end when only that one has exactly `channels` (0: not known).
 BoxArrayPtr open_box(const ArrayFile& file, const std::string& dataset, ChannelAxis expected = ChannelAxis::First,
                      int64_t channels = 0);
-// A copy in memory. DataError when the machine has not that much.
+// A copy in memory. DataError when memory does not suffice.
 BoxArrayPtr load_box(const BoxArray& box);
-// Independent standard normals, a function of (seed, channel, cell). DataError when the machine has not that much memory.
+// Independent standard normals, a function of (seed, channel, cell). DataError when memory does not suffice.
 BoxArrayPtr make_normal_box(const BoxShape& shape, uint64_t seed);
 // From values (C, D, H, W).
 BoxArrayPtr make_box(const BoxShape& shape, std::vector<float> values);

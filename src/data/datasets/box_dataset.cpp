@@ -37,7 +37,7 @@ std::vector<std::string> channel_names_or_numbers(std::vector<std::string> names
   return names;
 }
 
-// One side as the options have it: what it is called, and what the file says of all its channels.
+// The options of one side (input or target): its names, and what the file says of all its channels.
 struct SideOptions {
   std::string_view prefix, key;
   int64_t count = 0;
@@ -54,7 +54,7 @@ SideOptions target_side(const BoxOptions& o) {
   return {"target", "out_channels", o.out_channels, o.out_names, o.target_channels, o.target_units, o.target_scaling};
 }
 
-// The channels of the box that are those of the sample, in its order.
+// The channel of the box for each channel of the sample.
 std::vector<int64_t> chosen_channels(const BoxArray& box, const SideOptions& side, const std::string& source) {
   std::vector<int64_t> channels;
   if (side.wanted.empty()) {

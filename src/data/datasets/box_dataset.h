@@ -32,7 +32,7 @@ struct BoxOptions {
   std::vector<ChannelScaling> input_scaling{}, target_scaling{};  // of all channels of the boxes, or empty
   std::vector<double> input_clip{}, target_clip{};                // {low, high}
   std::vector<int64_t> input_log{}, target_log{};                 // channels that become log(1 + x)
-  std::vector<std::string> warnings{};                            // what is to be said of these boxes
+  std::vector<std::string> warnings{};                            // for the log, about these boxes
   Missing missing = Missing::None;                                // of the boxes
   bool last_start = true;  // false: the last start of a crop is never drawn, as in the tutorials
 };
@@ -57,12 +57,12 @@ class BoxDataset : public Dataset, public ResidentArrays {
   void read_plane(int64_t array, int64_t channel, int64_t index, std::span<float> out) const override;
   std::string plane_location(int64_t array, int64_t channel, int64_t index) const override;
   ResidentSample crops(const SamplePlan& plan) const override;
-  // Of the whole box, and whether crops may wrap around it.
+  // Cells along the axes of the whole box, and whether crops may wrap around each.
   const std::array<int64_t, 3>& extent() const { return input_.box->shape().extent; }
   const std::array<bool, 3>& periodic() const { return options_.periodic; }
 
  private:
-  // Which channel of the file each channel of the sample is, and which change their sign, for one orientation.
+  // For one orientation: the file's channel of each sample channel, and the channels that change their sign.
   struct ChannelTurn {
     std::vector<int64_t> from;
     std::vector<ChannelOp> turned;       // the signs alone
@@ -71,7 +71,7 @@ class BoxDataset : public Dataset, public ResidentArrays {
   struct Side {
     BoxArrayPtr box;
     int64_t channels = 0;
-    std::vector<int64_t> of_box;     // for each channel of the sample, the box's that it is
+    std::vector<int64_t> of_box;     // for each channel of the sample, its channel in the box
     std::vector<ChannelTurn> turns;  // one per orientation
   };
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// How the values of a box were scaled when it was made, from the attributes that welkin data ingest --box writes.
+// The scaling of a box's values when it was made, from the attributes that welkin data ingest --box writes.
 #pragma once
 
 #include <string_view>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Mean and standard deviation of each channel, as npy files of shape (1, C, 1, 1), and how channels are normalised by them.
+// Mean and standard deviation of each channel, as npy files of shape (1, C, 1, 1), and the normalisation of channels by them.
 // Torch-free.
 #pragma once
 
@@ -12,7 +12,7 @@
 
 namespace welkin::data {
 
-// Beside the means.
+// Files beside the means.
 inline constexpr const char* kMinsFile = "global_mins.npy";
 inline constexpr const char* kMaxsFile = "global_maxs.npy";
 
@@ -35,13 +35,13 @@ struct Normalization {
   }
 };
 
-// The standard deviation of (y - offset) / scale over the data, where statistics tell it: those of x say nothing of its
-// logarithm.
+// The standard deviation of (y - offset) / scale over the data. Nullopt with a logarithm: the statistics of x say nothing of
+// it.
 std::optional<double> spread_of(const Normalization& normalization, double std);
 
-// Of each channel: by mean and standard deviation, unless `entries` (channel=kind, the key normalization) say minmax, log:EPS or
-// none. minmax takes lowest and highest value, which become 0 and 1, from global_mins.npy and global_maxs.npy beside `means`.
-// ConfigError for another kind, DataError where these files do not fit or a channel never changes.
+// The normalisation of each channel: by mean and standard deviation, unless `entries` (channel=kind, the key normalization) say
+// minmax, log:EPS or one. minmax maps lowest and highest value, from global_mins.npy and global_maxs.npy beside `means`, to 0
+// and 1. ConfigError for another kind, DataError where these files do not fit or a channel never changes.
 std::vector<Normalization> normalizations(const ChannelStatistics& statistics, const std::filesystem::path& means,
                                           const std::vector<std::string>& names, const std::vector<std::string>& entries);
 

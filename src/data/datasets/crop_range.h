@@ -9,7 +9,7 @@
 
 namespace welkin::data {
 
-// Whether the grid's columns go around the globe, so that the first one follows the last.
+// True if the grid's columns go around the globe, so that the first one follows the last.
 bool goes_around(const FieldFacts& facts);
 
 struct GridRange {
@@ -17,12 +17,12 @@ struct GridRange {
 };
 // The rows whose latitude lies in {south, north}. DataError that names the latitudes of the file where there are none.
 GridRange rows_within(const FieldFacts& facts, const std::vector<double>& degrees);
-// The columns whose longitude lies in {west, east}, 350 being -10. Beyond the last one where they go on at the first (see
-// goes_around); DataError where they do not, or where there are none.
+// The columns whose longitude lies in {west, east}; 350 means -10. They may go on at the first column where the grid goes
+// around; DataError where it does not, or where there are none.
 GridRange columns_within(const FieldFacts& facts, const std::vector<double>& degrees);
 
-// Of the window's columns; empty where the file does not say them. Where the window goes around, those before the last column
-// count from the other side, so that they rise.
+// Longitudes of the window's columns, monotonic; empty where the file does not say them. In a window that goes around, those up
+// to the grid's last column are moved by a full turn.
 std::vector<double> longitudes_of(const FieldFacts& facts, const FieldWindow& window);
 
 }  // namespace welkin::data

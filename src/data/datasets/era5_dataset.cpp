@@ -40,7 +40,7 @@ void check_same_kind(const FieldFacts& first, const FieldFacts& other) {
                   "Put files of one kind into one folder; welkin data ingest makes them alike");
 }
 
-// Of the file, for a part of the crop.
+// The window of the file for a part of the crop.
 FieldWindow window_of(const FieldWindow& crop, const Region& region) {
   return {crop.row + region.begin[0], crop.column + region.begin[1], region.extent[0], region.extent[1]};
 }
@@ -168,14 +168,14 @@ void Era5Dataset::read_input(const SamplePlan& plan, int64_t channel, std::span<
   read_step(*files_[static_cast<size_t>(plan.file)], plan.time, {run}, selection_.window, out, nullptr);
 }
 
-// Of one thread, for a part of a window that goes around; keeps its size from sample to sample.
+// Scratch memory of this thread for a part of a window that goes around. It keeps its size from sample to sample.
 std::span<float> around_scratch(size_t count) {
   thread_local std::vector<float> scratch;
   if (scratch.size() < count) scratch.resize(count);
   return std::span(scratch).first(count);
 }
 
-// The columns before the last one of the file, then those from the first one on.
+// Reads the columns up to the last one of the file, then those from the first one on.
 void Era5Dataset::read_around(const FieldFile& file, int64_t step, const std::vector<ChannelRun>& runs, const FieldWindow& window,
                               std::span<float> out, const ChannelOp* ops) const {
   const int64_t around = file.facts().width, begin = window.column % around;

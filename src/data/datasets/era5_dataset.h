@@ -21,7 +21,7 @@
 
 namespace welkin::data {
 
-// What the files of a folder have in common; extra channels are made from it before the data set exists.
+// Facts that the files of a folder share. Extra channels are made from them before the data set exists.
 struct GridFacts {
   std::vector<double> latitude, longitude;  // of the crop; empty when the files do not say
   std::string calendar;
@@ -42,10 +42,10 @@ class Era5Dataset : public Dataset, public ResidentArrays {
   void read_target(const SamplePlan& plan, int64_t channel, std::span<float> out) const;
   // One input channel of the newest step, counted within the step, as the file holds it.
   void read_input(const SamplePlan& plan, int64_t channel, std::span<float> out) const;
-  // Of such a channel: its role, and whether it says where others have values (attribute mask_of).
+  // The role of such a channel, and whether it is a mask of others (attribute mask_of).
   ChannelRole role_of_input(int64_t channel) const;
   bool is_mask(int64_t channel) const;
-  // Whether the files have a target channel; Era5Options::like may name others.
+  // True if the files have this target channel; Era5Options::like may name others.
   bool has_target(int64_t channel) const { return files_.front()->has_channel(selection_.target[static_cast<size_t>(channel)]); }
   int64_t channels_of_step() const { return options_.in_channels; }  // of the files, in the input
   std::optional<int64_t> following(int64_t index) const override;
@@ -57,7 +57,7 @@ class Era5Dataset : public Dataset, public ResidentArrays {
   uint64_t bytes_requested() const override;
   std::vector<FileFingerprint> fingerprints() const override;
 
-  // All steps of all files, one after the other. Not where channels are computed for each sample, or static.
+  // All steps of all files, one after the other. Null where channels are computed for each sample, or static.
   const ResidentArrays* resident() const override { return extras_.empty() ? this : nullptr; }
   std::vector<ResidentArray> arrays() const override;
   void read_plane(int64_t array, int64_t channel, int64_t index, std::span<float> out) const override;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a data set of fields is asked for.
+// Options of a data set of fields.
 #pragma once
 
 #include <array>
@@ -32,11 +32,11 @@ struct Era5Options {
   std::vector<double> input_clip{}, target_clip{};        // {low, high}
   std::vector<int64_t> input_log{}, target_log{};         // channels of the sample that become log(1 + x)
   std::vector<std::string> roles{}, hole_fill{}, normalization{};  // channel=value: the keys of these names
-  std::optional<FieldFacts> like{};                                // files whose channels these are to be, by name
+  std::optional<FieldFacts> like{};                                // the channels are those of these files, by name
   bool hold = false;                                               // all values in memory
   TimeKeys time{};                                                 // of files that do not say the units of their times
   Rules rules = Rules::Corrected;
-  // Of an archive with an array for each variable (data/cf/archive.h) instead of training files, where variables are named.
+  // Selection from an archive with an array for each variable (data/cf/archive.h). Named variables replace training files.
   std::vector<std::string> variables{}, times{};
   std::vector<double> levels{};
   std::string times_key = "times";

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The specification of an Era5Dataset: channels by their roles, coordinates, normalisation, what stands at points without a
+// The specification of an Era5Dataset: channels by their roles, coordinates, normalisation, the fill of points without a
 // value.
 #include <algorithm>
 #include <cmath>
@@ -120,7 +120,7 @@ void Era5Dataset::add_statistics(const std::vector<std::string>& names) {
   add_spread();
 }
 
-// By default 1, whatever the statistics are of: also where log_channels_in takes a logarithm before.
+// The spread is 1 where it does not follow from the statistics, as under a logarithm (log_channels_in, or normalization log).
 void Era5Dataset::add_spread() {
   std::vector<double> spread(spec_.input.channels.size(), 1.0);
   for (int64_t c = 0; c < first_extra(); ++c) {
@@ -141,7 +141,7 @@ void Era5Dataset::add_normalization(const std::vector<int64_t>& channels, std::v
   }
 }
 
-// Of the file's channels in every input step; computed ones stay as they are.
+// Makes ops for the file's channels in every input step. Computed channels stay as they are.
 void Era5Dataset::make_ops() {
   spec_.input_clip = options_.input_clip, spec_.target_clip = options_.target_clip;
   Logarithms input_logs{.channels = {}, .eps = {}}, target_logs{.channels = {}, .eps = {}};
@@ -167,7 +167,7 @@ void Era5Dataset::make_ops() {
   if (!target.is_identity()) target_ops_ = channel_ops(target, options_.out_channels, "target");
 }
 
-// The channel's mean, which is 0 where it is normalised by it, or what the key hole_fill says.
+// The fill is the value of the key hole_fill, else the channel's mean: 0 where the channel is normalised by it.
 void Era5Dataset::add_fill() {
   if (normalizations_.empty() && options_.hole_fill.empty()) return;
   const std::vector<std::string> names(spec_.input.channels.begin() + spec_.newest_input_channel,
@@ -186,7 +186,7 @@ void Era5Dataset::add_fill() {
   if (std::ranges::any_of(fill, [](double value) { return value != 0; })) spec_.input_fill = std::move(fill);
 }
 
-// Targets may be absent: nobody has to read them.
+// Only inputs are checked. Targets may be absent: nobody has to read them.
 void Era5Dataset::check_inputs_are_here() const {
   for (const auto& file : files_) {
     for (const int64_t channel : selection_.input) {
@@ -209,7 +209,7 @@ bool Era5Dataset::is_mask(int64_t channel) const {
   return !mask_of.empty() && !mask_of[static_cast<size_t>(selection_.input[static_cast<size_t>(channel)])].empty();
 }
 
-// By their role alone: the first and the last time tell.
+// A channel is static by its role alone, so the first and the last time are compared.
 void Era5Dataset::check_statics_stay() const {
   const FieldWindow& window = selection_.window;
   const auto plane = static_cast<size_t>(window.height * window.width);

@@ -17,7 +17,7 @@ namespace {
 
 constexpr const char* kFields = "fields";
 constexpr const char* kStatic = "static";
-// What is read between two transforms: half of a small second-level cache.
+// Values read between two transforms: half of a small second-level cache.
 constexpr int64_t kBlockValues = 64 << 10;
 
 [[noreturn]] void refuse_fields(const ArrayFacts& fields) {
@@ -44,14 +44,14 @@ std::vector<std::string> checked_texts(const ArrayFile& file, std::string_view a
                   "Write one text per channel");
 }
 
-// One text is that of all channels, as CF has it.
+// A single text holds for all channels, as in the CF conventions.
 std::vector<std::string> units_of_channels(const ArrayFile& file, const std::string& object, int64_t channels) {
   std::vector<std::string> units = file.texts(object, "units");
   if (units.size() == 1) units.resize(static_cast<size_t>(channels), units.front());
   return checked_texts(file, "units", std::move(units), channels);
 }
 
-// (channel, lat, lon) on the grid of the fields.
+// Requires (channel, lat, lon) on the grid of the fields.
 void check_static(const ArrayFacts& statics, const FieldFacts& facts) {
   const Extents& shape = statics.shape;
   if (shape.size() == 3 && shape[0] > 0 && shape[1] == facts.height && shape[2] == facts.width) return;
@@ -127,11 +127,11 @@ FieldFacts read_facts(const ArrayFile& file, const ArrayFacts& fields, const Tim
   return facts;
 }
 
-// Which files of a folder are taken: those of the first kind that there is. Statistics and other small npy files may lie beside
-// the data.
+// Kinds of files in a folder. Only files of the first kind that it has are taken: statistics and other small npy files may lie
+// beside the data.
 enum class FileKind { Hdf5, OtherFormat, Npy, None };
 
-// A broken HDF5 file is not passed over: its name says what it should be.
+// A broken HDF5 file is not skipped: it is known by its name.
 FileKind kind_of(const std::filesystem::directory_entry& entry) {
   const auto& path = entry.path();
   const std::string name = path.filename().string();

@@ -53,7 +53,7 @@ class FieldFile {
  public:
   // DataError when there is no usable `fields`. `cache`: of decoded chunks, where several files share one.
   explicit FieldFile(const std::filesystem::path& path, std::shared_ptr<ChunkCache> cache = nullptr, const TimeKeys& keys = {});
-  // Of arrays that are open, such as a part of an archive.
+  // Takes arrays that are open already, such as a part of an archive.
   explicit FieldFile(const ArrayFile& file, const TimeKeys& keys = {});
 
   // Reads all values into memory; later reads come from there. Not while another thread reads. DataError where they do not fit.
@@ -75,7 +75,7 @@ class FieldFile {
   StaticFields statics() const;
   // One channel of one time, row-major.
   void read_channel(int64_t step, int64_t channel, const FieldWindow& window, std::span<float> out) const;
-  // Asked of the file by reading so far.
+  // Bytes that reads have asked of the file so far.
   uint64_t bytes_requested() const { return fields_->bytes_requested(); }
 
   // The fields themselves, (time, channel, lat, lon).

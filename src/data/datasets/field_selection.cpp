@@ -114,7 +114,7 @@ std::vector<Axis> axes_of(const FieldFacts& facts, const FieldWindow& window) {
           {"columns", "longitude", window.column, window.width, facts.width, facts.longitude}};
 }
 
-// Of the crop; columns that go on at the first one have two parts.
+// Text of the crop's range. Columns that go on at the first one have two parts.
 std::string taken_text(const Axis& axis) {
   const int64_t end = axis.begin + axis.extent, last = std::min(end, axis.size);
   const std::string first = range_text(axis.begin, last, axis.coordinate, axis.values);
@@ -122,7 +122,7 @@ std::string taken_text(const Axis& axis) {
              end > last ? range_text(0, end - last, axis.coordinate, axis.values) : std::string());
 }
 
-// What lies before the crop and after it.
+// Text of the ranges before and after the crop.
 std::string outside_text(const Axis& axis) {
   std::vector<std::string> parts;
   const int64_t end = axis.begin + axis.extent;

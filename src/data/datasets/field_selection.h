@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Which rows, columns and channels of a file of fields become samples, and what that leaves out. Torch-free.
+// Selects the rows, columns and channels of a file of fields for samples, and describes the rest. Torch-free.
 #pragma once
 
 #include <cstdint>
@@ -15,7 +15,7 @@ namespace welkin::data {
 struct FieldSelection {
   FieldWindow window;                  // the crop
   std::vector<int64_t> input, target;  // channels of the file, in the order of the sample
-  std::vector<ChannelRole> roles;      // of the file's channels; empty where nobody says any
+  std::vector<ChannelRole> roles;      // empty where none are given
 };
 
 // The names of a file's channels: those of the options, else its own; numbered where neither says.
@@ -25,9 +25,9 @@ std::vector<std::string> file_channel_names(const FieldFacts& facts, const Era5O
 // names or numbers that contradict the roles of the channels.
 FieldSelection select_fields(const FieldFacts& facts, const Era5Options& options);
 
-// What neither the input nor the target of a sample takes and no key chose, for a warning; empty where nothing is left out.
+// A warning about data that is left out although no key chose so; empty where nothing is left out.
 std::string left_out_text(const FieldFacts& facts, const FieldSelection& selection, const Era5Options& options);
-// What keys chose, for the log; empty where none did.
+// A line of the log about the data that keys chose; empty where none did.
 std::string chosen_text(const FieldFacts& facts, const FieldSelection& selection, const Era5Options& options);
 
 // The channels as runs that lie one after the other in the file.

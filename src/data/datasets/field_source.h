@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Where fields in time are read from: a folder of training files, or an archive of variables (data/cf/archive.h). Torch-free.
+// Sources of fields in time: a folder of training files, or an archive of variables (data/cf/archive.h). Torch-free.
 #pragma once
 
 #include <filesystem>
@@ -23,20 +23,20 @@ struct FieldSource {
 
 struct FieldFiles {
   std::vector<std::unique_ptr<FieldFile>> files;  // in the order of their times; of an archive its parts
-  std::vector<std::filesystem::path> paths;       // what is on the disk, for fingerprints
+  std::vector<std::filesystem::path> paths;       // the files on the disk, for fingerprints
 };
 
-// One cache of decoded chunks for all. The errors of list_field_files(), FieldFile and open_archive(); ConfigError for times or
-// levels without variables.
+// All share one cache of decoded chunks. Throws the errors of list_field_files(), FieldFile and open_archive(); ConfigError for
+// times or levels without variables.
 FieldFiles open_field_files(const FieldSource& source);
 // The first of them alone, where the others need not be opened.
 std::unique_ptr<FieldFile> open_first_field_file(const FieldSource& source);
 
-// The middle one of a file's steps, since months differ in length; 0 where it holds no two times.
+// Median step of a file, since months differ in length; 0 where the file has fewer than two times.
 double hours_between_steps(const FieldFacts& facts);
 
-// In what two files are not of one kind: "units of t2m: K and degC"; empty where they are. Units, places and times that one of
-// them does not say are no difference. `with_steps`: the time between steps counts too.
+// How two files differ in kind: "units of t2m: K and degC"; empty: not at all. Units, places and times that one of them does
+// not say are no difference. `with_steps`: the time between steps counts too.
 std::string difference_between(const FieldFacts& first, const FieldFacts& other, bool with_steps = true);
 
 }  // namespace welkin::data

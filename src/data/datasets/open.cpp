@@ -43,8 +43,8 @@ std::pair<const std::vector<std::string>*, const char*> times_of_split(const con
   return {&data.test_times, "test_times"};
 }
 
-// The statistics of training are applied by the place of a channel, so files of another order would be wrong without a word. A
-// folder of training files that is gone says nothing.
+// The statistics of training are applied by the place of a channel, so files of another order would be wrong without an error.
+// An absent folder of training files is not compared.
 void check_like_training(const config::RunConfig& config, const Era5Options& options, Split split) {
   if (split == Split::Train || config.data.train_data_path.empty()) return;
   const Era5Options training = fields_options(config, Split::Train);
@@ -70,7 +70,7 @@ std::string times_text(const Era5Options& options) {
   return cat(options.times_key, "=", options.times.empty() ? "all" : cat("[", join(options.times, ", "), "]"));
 }
 
-// Of one archive the parts are told apart by times alone: what is in two of them would be scored after it was learned.
+// Only times tell the splits of one archive apart. A time in two of them would be trained on and then scored.
 void check_apart(const config::RunConfig& config, const Era5Options& options, Split split, const FieldFacts& facts) {
   if (options.variables.empty()) return;
   const Calendar calendar = parse_calendar(facts.calendar);
@@ -162,7 +162,7 @@ void add_attributes(const ArrayFile& file, BoxOptions& options) {
   if (options.last_start) options.periodic = periodic_axes(file).value_or(options.periodic);
 }
 
-// Of the file, to tell its axes apart: as many as it names, else as many as are wanted.
+// Number of channels of the file, to tell its axes apart: as many as it names, else as many as are wanted.
 int64_t num_channels(int64_t wanted, const std::vector<std::string>& names) {
   return names.empty() ? wanted : static_cast<int64_t>(names.size());
 }
@@ -183,7 +183,7 @@ constexpr int64_t kSyntheticEdge = 128;
 BoxPair make_normal_boxes(const config::RunConfig& config, bool train, BoxOptions& options) {
   options.source = "synthetic";
   options.input_channels = options.in_names, options.target_channels = options.out_names;
-  // The box's edge changes no shape of a sample: a small one does not wait for 40 GB of normals.
+  // No shape of a sample depends on the box's edge. A small box avoids a wait for 40 GB of normals.
   const int64_t enough = std::max<int64_t>(kSyntheticEdge, 2 * config.data.data_size);
   const int64_t edge = std::min(enough, config.data.box_size.at(train ? 0 : 1));
   const uint64_t seed = 2 * config.loop.seed + (train ? 0 : 1);
@@ -212,7 +212,7 @@ BoxPair open_boxes(const config::RunConfig& config, bool train, BoxOptions& opti
   return open_box_file(path, kind == config::Loader::InMem || data.resident == config::Residence::Host, options);
 }
 
-// The file's edge holds. The tutorials' 1024 and 512 are what the key has where nobody wrote it, so they are no contradiction.
+// The file's edge counts. The key's defaults are the tutorials' 1024 and 512, so they are no contradiction.
 std::string check_box_size(const config::DataConfig& data, bool train, const BoxArray& box, const std::string& source) {
   const int64_t edge = data.box_size.at(train ? 0 : 1);
   const auto& extent = box.shape().extent;
@@ -232,13 +232,13 @@ std::filesystem::path first_of_several(const config::DataConfig& data) {
   return config::parse_data_set(data.datasets.front()).value().folder;
 }
 
-// Where variables are named. Of several data sets one with a folder `train` has training files nevertheless.
+// True if variables are named. Among several data sets, one with a folder `train` has training files nevertheless.
 bool is_archive(const config::DataConfig& data) {
   if (data.variables.empty()) return false;
   return data.datasets.empty() || !std::filesystem::exists(first_of_several(data) / folder_of_split(Split::Train));
 }
 
-// Of an archive among several data sets, which has all times: they alone tell the splits apart.
+// An archive among several data sets holds the times of all splits, so only times tell the splits apart.
 std::string archive_of_split(const config::DataConfig& data, Split split) {
   const auto& [times, key] = times_of_split(data, split);
   if (split == Split::Train || !times->empty()) return first_of_several(data).string();
@@ -247,7 +247,7 @@ std::string archive_of_split(const config::DataConfig& data, Split split) {
       cat("Give its first and last date, as in ", key, ": [2016, 2017]"));
 }
 
-// One archive has all times: it need not be named thrice. Of several data sets the first one.
+// One archive has all times: it need not be named thrice. With several data sets, the path is that of the first one.
 std::string path_of_split(const config::DataConfig& data, Split split) {
   if (!data.datasets.empty()) {
     return is_archive(data) ? archive_of_split(data, split) : (first_of_several(data) / folder_of_split(split)).string();
@@ -326,7 +326,7 @@ std::unique_ptr<Dataset> open_boxes(const config::RunConfig& config, Split split
 
 namespace {
 
-// The run with one data set of its mixture alone, whose name may hold another sign of a weight.
+// The run with one data set of its mixture. It gets a weight because its name may hold another equals sign.
 config::RunConfig with_data_set(config::RunConfig config, const std::string& folder) {
   config.data.datasets = {cat(folder, "=1")};
   return config;

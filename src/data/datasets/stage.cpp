@@ -30,7 +30,7 @@ namespace fs = std::filesystem;
 constexpr double kReportSeconds = 5;
 constexpr uint64_t kMostNoteBytes = 1 << 26;
 
-// What a copy is a copy of: one line of text.
+// Identifies the source of a copy in one line of text.
 std::string source_note(const fs::path& source) {
   struct stat facts {};
   if (::stat(source.c_str(), &facts) != 0) throw file_error("stage", source, errno);
@@ -38,7 +38,7 @@ std::string source_note(const fs::path& source) {
              " source=", fs::absolute(source).string(), "\n");
 }
 
-// Of all processes of this node; released by the descriptor's end.
+// A lock for all processes of this node, released when its descriptor closes.
 class StageLock {
  public:
   StageLock(const fs::path& path, const std::function<void(const std::string&)>& report)
@@ -110,7 +110,7 @@ class BlockCopy {
     return std::span(block_).first(static_cast<size_t>(std::min(left, options_.block_bytes)));
   }
 
-  // Blocks of an earlier attempt that are as they were written.
+  // Takes over the blocks of an earlier attempt that are intact.
   uint64_t resume_from() {
     std::error_code error;
     std::istringstream lines(fs::exists(paths_.hashes, error) ? read_file(paths_.hashes, kMostNoteBytes) : "");
@@ -182,7 +182,7 @@ class BlockCopy {
     return true;
   }
 
-  // The pages are dropped first, so that what has reached the disk is what is checked.
+  // The pages are dropped first, so that the check reads the disk.
   void verify() {
     ::posix_fadvise(part_.get(), 0, 0, POSIX_FADV_DONTNEED);
     for (uint64_t i = 0; i < num_blocks(); ++i) {
@@ -195,7 +195,7 @@ class BlockCopy {
     source_.check_unchanged(0);
   }
 
-  // The note first: a copy without one would count as somebody else's file.
+  // The note is written first: a copy without one would count as somebody else's file.
   void publish() {
     write_file_atomically(paths_.note, note_);
     fs::rename(paths_.part, paths_.copy);

@@ -19,7 +19,7 @@ struct StageOptions {
   std::filesystem::path folder;
   std::function<void(const std::string&)> report{};  // progress, one line at a time; may be empty
   uint64_t block_bytes = uint64_t{16} << 20;         // checked and resumed by blocks of this size
-  std::function<void()> before_block{};  // what it throws ends the copy, which a later call goes on with; may be empty
+  std::function<void()> before_block{};  // an exception from it ends the copy, which a later call resumes; may be empty
 };
 
 // The path of a good copy of `source` below options.folder, in a folder named after the source's. Waits where another process is

@@ -35,7 +35,7 @@ void SyntheticFields::read(const SamplePlan& plan, SampleView out) const {
   fill_region(spec_.target, plan.region, out.target, place[1]);
 }
 
-// Row by row, each as it lies in the whole sample: a part of a sample has the values of the whole.
+// Fills row by row, by the place of each row in the whole sample: a part of a sample has the values of the whole.
 void SyntheticFields::fill_region(const ArraySpec& spec, const Region& region, std::span<float> out, uint64_t place) const {
   std::array<int64_t, 3> whole{1, 1, 1}, begin{0, 0, 0}, size{1, 1, 1};  // of a box; a field is one plane
   const size_t dims = spec.shape.size() - 1;

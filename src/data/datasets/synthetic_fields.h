@@ -20,7 +20,7 @@ class SyntheticFields : public Dataset {
   const SampleSpec& spec() const override { return spec_; }
   SamplePlan plan(SampleKey key, const Region& wanted) const override;
   void read(const SamplePlan& plan, SampleView out) const override;
-  // Of nothing but normals any order will do.
+  // Samples are independent normals, so any order will do.
   std::optional<int64_t> following(int64_t index) const override {
     return index + 1 < size_ ? std::optional(index + 1) : std::nullopt;
   }

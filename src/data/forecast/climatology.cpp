@@ -21,7 +21,7 @@ namespace {
 
 constexpr int64_t kDays = 366, kMostDayValues = int64_t{1} << 30;  // of sums: 16 GiB with their weights
 
-// Of a leap year: a year of another length is spread over it.
+// Days are counted in a leap year. Years of other lengths are stretched to it.
 int64_t day_number(Calendar calendar, int64_t seconds) {
   const DayOfYear day = day_of_year(calendar, seconds);
   const auto whole = static_cast<int64_t>(std::floor(day.day));

@@ -34,14 +34,14 @@ class Climatology {
   int64_t height() const { return height_; }
   int64_t width() const { return width_; }
   bool has(const std::string& variable) const { return variables_.contains(variable); }
-  // As ForecastFile::fit(). `axes`: of the grid on which the fields are wanted.
+  // Works as ForecastFile::fit(). `axes` are those of the grid on which the fields are wanted.
   void fit(const SampleSpec& truth, const std::vector<std::string>& names, const GridAxes& axes);
   // (latitude, longitude) of a time. DataError for an hour or a day that it does not hold.
   void read(const std::string& variable, Calendar calendar, int64_t seconds, std::span<float> out) const;
 
  private:
   void add_variables(const ArrayFile& file);
-  // Whether the array is one by hour, day and place, and by `levels` where there are some.
+  // True if the array is one by hour, day and place, and by `levels` where there are some.
   bool has_fields(const StoredArray& array, std::optional<int64_t> levels);
 
   std::filesystem::path path_;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// How others call what a channel is: ERA5's short names, and the long ones of ERA5 and WeatherBench2.
+// Other names of a channel: ERA5's short names, and the long ones of ERA5 and WeatherBench2.
 #pragma once
 
 #include <string>

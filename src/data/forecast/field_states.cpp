@@ -113,7 +113,7 @@ void FieldStates::find_known(const config::RunConfig& config, const std::string&
   if (std::ranges::any_of(known_, &Known::is_read)) forcing_times_ = samples_by_time(forcings_ ? *forcings_ : *states_);
 }
 
-// Static by their role: the same at all times, as the data set has seen to.
+// Channels are static by their role: the data set has checked that they are the same at all times.
 void FieldStates::find_fixed() {
   for (Known& known : known_) {
     if (states_->role_of_input(known.channel) != ChannelRole::Static) continue;

@@ -47,7 +47,7 @@ class FieldStates final : public Dataset {
   // `leads` steps of the forecast after a time.
   int64_t valid_time(int64_t seconds, int64_t leads) const { return stepped(step_, calendar_, seconds, leads * lead_); }
 
-  // Whether the files have a target channel: those of a folder of states may lack what is only predicted.
+  // True if the files have a target channel: those of a folder of states may lack what is only predicted.
   bool has_truth(int64_t channel) const { return states_->has_target(channel); }
   // DataError, naming it, where a target channel is not in the files.
   void need_truth(const std::string& purpose) const;
@@ -82,7 +82,7 @@ class FieldStates final : public Dataset {
     bool is_read() const { return fixed.empty() && !is_mask; }
   };
   const std::string& channel_name(const Known& known) const;
-  // Of the times at which the data set has its samples: normalised, without holes.
+  // Reads a known channel at a time of the data set's samples: normalised, without holes.
   void read_known(const Era5Dataset& files, const SamplePlan& plan, int64_t channel, const Known& known,
                   std::span<float> out) const;
   void find_fixed();

@@ -30,13 +30,13 @@ ArrayFile open_field_file(const std::filesystem::path& path);
 void add_variable(FieldVariables& variables, const ArrayFile& file, const std::string& name, const StoredArrayPtr& ordered,
                   const std::vector<double>& levels);
 
-// Who compares, for errors.
+// The compared file in texts of errors.
 struct ComparedFile {
   std::string component, subject, path;  // "evaluate", "the forecast", "f.zarr"
   std::string remedy_of_grid, remedy_of_unit;
 };
 
-// From a grid of so many rows and columns onto `to`, which is the truth's. DataError for another grid.
+// The turn from a grid of so many rows and columns onto `to`, the truth's grid. DataError for another grid.
 GridTurn turn_onto(const SampleSpec& truth, const GridAxes& to, const GridAxes& from, int64_t height, int64_t width,
                    const ComparedFile& source);
 

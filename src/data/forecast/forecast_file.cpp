@@ -24,7 +24,7 @@ ArrayFile open_forecast(const std::filesystem::path& path) {
   return open_field_file(path);
 }
 
-// Of one unit of a lead.
+// Seconds of one unit of a lead.
 double lead_seconds(const ArrayFile& file, const std::string& name) {
   const auto texts = file.texts(name, "units");
   const std::string unit = texts.empty() ? "" : texts.front();

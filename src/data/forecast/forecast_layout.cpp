@@ -61,7 +61,7 @@ std::string_view standard_name_of(std::string_view channel, std::string_view uni
   return {};
 }
 
-// As UDUNITS reads them: ERA5's "m**2 s**-2" is "m2 s-2".
+// Writes a unit as UDUNITS reads it: ERA5's "m**2 s**-2" is "m2 s-2".
 std::string cf_unit(std::string unit) {
   for (size_t at = unit.find("**"); at != std::string::npos; at = unit.find("**")) unit.erase(at, 2);
   return unit;

@@ -29,7 +29,7 @@ struct ForecastLayout {
 // Names of the arrays, one per channel: letters, digits and underscores, no two alike, none that of a coordinate.
 std::vector<std::string> variable_names(const std::vector<std::string>& channels);
 
-// Whether a unit of a file is this one of a channel, in ERA5's spelling or that of the CF conventions. Nobody's unit is any.
+// True if a file's unit is this unit of a channel, in ERA5's spelling or that of the CF conventions. No unit matches any.
 bool is_unit_of(const std::string& written, const std::string& unit);
 
 // Arrays in the order of the channels, then `valid_time`. Chunks are single fields.
@@ -38,7 +38,7 @@ OutputFile forecast_output(const ForecastLayout& layout);
 // The values of `valid_time`, (lead, start), in its unit.
 std::vector<double> valid_time_values(const ForecastLayout& layout);
 
-// Of one field in its array.
+// The region of one field in its array.
 ArrayRegion field_region(const ForecastLayout& layout, int64_t start, int64_t member, int64_t lead);
 
 }  // namespace welkin::data

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Which states a forecast begins with, as the flag --from says it.
+// Chooses the states that a forecast begins with, by the flag --from.
 #pragma once
 
 #include <cstdint>

@@ -100,7 +100,7 @@ void ForecastStore::read_journals() {
     std::istringstream lines(whole_lines(read_file(entry.path(), kMostJournalBytes)));
     for (int64_t unit = 0; lines >> unit;) done_.insert(unit);
   }
-  // What comes next must not continue a line that was cut off.
+  // New lines must not continue a line that was cut off.
   if (fs::exists(journal_)) write_file_atomically(journal_, whole_lines(read_file(journal_, kMostJournalBytes)));
 }
 

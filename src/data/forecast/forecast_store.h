@@ -32,7 +32,7 @@ class ForecastStore {
   // All fields of this unit are written.
   void finish_unit(int64_t unit);
 
-  // By the first process, when the others are done with all units.
+  // Called by the first process when the others are done with all units.
   void publish();
 
  private:

@@ -11,7 +11,7 @@ namespace {
 
 constexpr double kAround = 360;
 
-// Of two longitudes, on the shorter way around.
+// Distance between two longitudes, on the shorter way around.
 double distance_around(double one, double other) { return std::abs(std::remainder(one - other, kAround)); }
 
 std::optional<int64_t> first_column_of(const std::vector<double>& to, const std::vector<double>& from) {

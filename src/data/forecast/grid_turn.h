@@ -23,7 +23,7 @@ class GridTurn {
  public:
   GridTurn() = default;  // leaves fields as they are
 
-  // From one grid onto another. Nothing where they are not of the same places. An axis that one of them does not know stays.
+  // The turn from one grid onto another. Nullopt where their places differ. An axis that one of them does not know stays.
   static std::optional<GridTurn> onto(const GridAxes& to, const GridAxes& from);
 
   void apply(std::span<float> fields, int64_t rows, int64_t columns) const;  // (..., rows, columns), in place

@@ -22,10 +22,10 @@ struct TimeStep {
   bool is_known() const { return seconds != 0 || months != 0; }
 };
 
-// Of a month its mean length in the Gregorian calendar, 30.44 days.
+// Hours of a step. A month has its mean length in the Gregorian calendar, 30.44 days.
 double hours_of(const TimeStep& step);
 
-// Of ascending times; unknown where there are fewer than two. DataError for steps that are neither equal nor months.
+// The step of ascending times; unknown where there are fewer than two. DataError for steps that are neither equal nor months.
 TimeStep time_step_of(const std::vector<int64_t>& times, Calendar calendar, const std::string& path);
 
 // `count` steps after a time, negative ones before it: at the step's place in the month. A day that a month does not have becomes

@@ -50,7 +50,7 @@ bool is_lmdb(const WatchedFile& file) {
   return is_lmdb_head(head);
 }
 
-// As far as it can be seen; opening it says what is wrong with it.
+// True for what looks like HDF5; false on errors, since opening the file reports them.
 bool seems_hdf5(const std::filesystem::path& path) {
   try {
     if (!std::filesystem::is_regular_file(path)) return false;

@@ -13,7 +13,7 @@ namespace welkin::data {
 
 enum class ArrayFormat { Unknown, Hdf5, Npy, Zarr, Tar, Lmdb, Raw };
 
-// What the first bytes (of a file) or the entries (of a folder) say. DataError when it cannot be opened.
+// Format by the first bytes of a file, or by the entries of a folder. DataError when it cannot be opened.
 ArrayFormat array_format_of(const std::filesystem::path& path);
 std::string_view array_format_name(ArrayFormat format);
 

@@ -49,10 +49,10 @@ struct OutputFile {
 
 // An attribute that is one text.
 AttributeValue text_attribute(std::string text);
-// What CF says of these coordinates, in degrees.
+// The CF attributes of these coordinates, in degrees.
 Attributes latitude_attributes();
 Attributes longitude_attributes();
-// An array of its own axis, in one chunk.
+// Adds a coordinate: an array along its own axis, in one chunk.
 void add_coordinate(OutputFile& output, const std::string& name, std::vector<double> values, Attributes attributes,
                     Dtype dtype = Dtype::F64);
 
@@ -65,9 +65,9 @@ std::unique_ptr<ArrayWriter> make_zarr_writer(const std::filesystem::path& folde
 std::unique_ptr<ArrayWriter> make_netcdf_writer(const std::filesystem::path& path, const OutputFile& output);
 std::unique_ptr<ArrayWriter> make_hdf5_writer(const std::filesystem::path& path, const OutputFile& output);
 
-// What goes beside or into a file that cannot describe itself; for raw files with the place of each array.
+// The document beside or inside a file that cannot describe itself; for raw files with the place of each array.
 Sidecar sidecar_of(const OutputFile& output);
-// Where each array of a raw file begins.
+// First byte of each array of a raw file.
 std::vector<uint64_t> raw_offsets(const OutputFile& output);
 
 uint64_t stored_bytes(const OutputArray& array);

@@ -14,7 +14,7 @@ namespace welkin::data {
 // walk_hdf5_file (hdf5/hdf5_walk.h). For the program's start.
 void check_hdf5_in_children(CheckHelper helper);
 
-// Before many files are opened: those that are looked at first are looked at together. Says nothing: opening them does.
+// Call it before many files are opened, to check them in parallel. It reports nothing: opening the files does.
 void check_array_files(std::span<const std::filesystem::path> paths);
 
 // The same for files that are known to be HDF5.

@@ -28,7 +28,7 @@ bool is_stored_like_target(StoredType type, const ValueTarget& target) {
   return !type.big_endian && type.dtype == (target.is_double ? Dtype::F64 : Dtype::F32);
 }
 
-// Reads every run of the region by itself.
+// Reads each run of the region separately.
 void read_runs(const WatchedFile& file, uint64_t first, const Extents& extent, const Extents& byte_stride,
                const ValueTarget& target, size_t run_axis, int64_t run_bytes) {
   const int64_t width = target.is_double ? 8 : 4;

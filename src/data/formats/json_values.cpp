@@ -12,7 +12,7 @@ namespace {
 
 constexpr int kDeepestJson = 100;  // values are copied and printed by functions that call themselves for each level
 
-// JSON has no NaN: who writes one writes a text.
+// JSON has no NaN: writers store it as a text.
 std::optional<double> json_number(const Json& value) {
   if (value.is_number()) return value.get<double>();
   if (value.is_boolean()) return value.get<bool>() ? 1.0 : 0.0;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// JSON from foreign files, with refusals in our words. Torch-free.
+// JSON from foreign files, with our own error texts. Torch-free.
 #pragma once
 
 #include <cstdint>

@@ -14,7 +14,7 @@
 namespace welkin::data {
 namespace {
 
-// Where the value at a place counted in C order stands in a Fortran-order file.
+// Index in a Fortran-order file of the value that has index `place` in C order.
 int64_t fortran_place(int64_t place, const std::vector<int64_t>& shape) {
   std::vector<int64_t> index(shape.size());
   for (size_t d = shape.size(); d-- > 0; place /= shape[d]) index[d] = place % shape[d];

@@ -22,7 +22,7 @@ struct SampleEntry {
 // Reads all of `out` at an offset; throws DataError.
 using ReadAt = std::function<void(uint64_t offset, std::span<std::byte> out)>;
 
-// Adds the arrays that the entries make, and what the side document among them says. Other entries are named in not_numbers.
+// Adds the arrays that the entries make, and the contents of the sidecar among them. Other entries are named in not_numbers.
 // DataError naming the member when samples of one array differ in type or shape.
 void add_sample_arrays(const std::vector<SampleEntry>& entries, const std::shared_ptr<const WatchedFile>& bytes, ArrayFile& file);
 

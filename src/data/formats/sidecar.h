@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a file cannot say by itself, as a JSON document: the sidecar of a raw or npy file (NAME.json), or the member welkin.json
-// of a tar file or LMDB. It names arrays, their place and type (raw), attributes, and small arrays such as coordinates as lists
-// of numbers:
+// Facts that a file cannot say by itself, as a JSON document: the sidecar of a raw or npy file (NAME.json), or the member
+// welkin.json of a tar file or LMDB. It names arrays, their place and type (raw), attributes, and small arrays such as
+// coordinates as lists of numbers:
 //   {"attributes": {...}, "arrays": {"fields": {"shape": [8, 2, 4, 6], "dtype": "float32", "order": "C", "byte_order": "little",
 //   "offset": 0,
 //    "axes": ["time", "channel", "lat", "lon"], "attributes": {"channels": ["t", "u"]}}, "time": {"values": [0, 21600]}}}
@@ -48,7 +48,7 @@ std::filesystem::path sidecar_path(const std::filesystem::path& path);
 // Adds the attributes, and the arrays of values, of a document to an open file.
 void add_sidecar(const Sidecar& document, std::string_view source, ArrayFile& file);
 
-// "float32", "<f4" and the like, as numpy and Zarr spell them. Empty for what is no number of ours.
+// "float32", "<f4" and the like, as numpy and Zarr spell them. Empty for other types.
 struct NamedType {
   Dtype dtype;
   bool big_endian;

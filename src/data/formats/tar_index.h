@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Where the members of a tar file lie: ustar, GNU long names, and PAX's path and size. Torch-free; the bytes are hostile.
+// Places of the members of a tar file: ustar, GNU long names, and PAX's path and size. Torch-free; the bytes are hostile.
 #pragma once
 
 #include <string_view>

@@ -101,7 +101,7 @@ class Planner {
     throw DataError("ingest", "no field on latitude and longitude is selected", join(sentences, ". "));
   }
 
-  // Whole variables that are asked for, and that have levels.
+  // True for a variable that is asked for as a whole and has levels.
   bool is_levelled_choice(size_t v) const {
     const Variable& candidate = inventory_.variables[v];
     if (candidate.level_kind == WELKIN_INGEST_LEVEL_NONE) return false;
@@ -111,7 +111,7 @@ class Planner {
     });
   }
 
-  // Every level asked for is there; variables that lack some of them are named.
+  // Throws for a level that no variable has. Notes the variables that lack some levels.
   void check_levels() {
     std::set<double> found;
     std::vector<std::string> there;
@@ -136,7 +136,7 @@ class Planner {
     }
   }
 
-  // A variable that is there, but of which no field can be taken.
+  // Throws for a variable that is there, but of which no field can be taken.
   void check_left_out(const std::string& name) const {
     const auto out = std::ranges::find(inventory_.left_out, name, &LeftOut::variable);
     if (out == inventory_.left_out.end()) return;
@@ -163,7 +163,7 @@ class Planner {
     }
   }
 
-  // A whole variable by either of its names, or one of its levels by the channel's name.
+  // Takes a whole variable by either of its names, or one of its levels by the channel's name.
   void take(const VariableChoice& choice) {
     const size_t before = plan_.feeds.size();
     for (size_t v = 0; v < inventory_.variables.size(); ++v) {

@@ -12,7 +12,7 @@
 
 namespace welkin::data::ingest {
 
-// What is read for every time: one variable on one level.
+// One variable on one level, read for every time.
 struct Feed {
   int32_t variable = 0;
   double level = 0;

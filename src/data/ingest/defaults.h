@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What `welkin init` decides where nothing was said: parts by time, and a patch that divides the grid. From headers alone; no
-// value is read.
+// Defaults of `welkin init` where nothing was given: parts by time, and a patch that divides the grid. They follow from headers
+// alone; no value is read.
 #pragma once
 
 #include <cstdint>
@@ -25,7 +25,7 @@ FieldDefaults choose_defaults(const Component& component, Options options);
 // The edge of a patch for so many rows and columns: some hundred tokens, few points cut off.
 int64_t choose_patch(int64_t height, int64_t width);
 
-// Names of what could be input or target of a box: data sets of three dimensions and more in HDF5, variables in other files.
+// Names of possible inputs and targets of a box: data sets of three dimensions and more in HDF5, variables in other files.
 std::vector<std::string> box_fields(const std::vector<std::filesystem::path>& inputs, bool recursive, const Component& component);
 
 }  // namespace welkin::data::ingest

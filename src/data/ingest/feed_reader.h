@@ -23,8 +23,8 @@ Crop resolve_crop(const Grid& grid, const Crop& crop, int64_t patch);
 
 class FeedReader {
  public:
-  // References are kept. `grid`: of what is cropped, the input's or another, onto which every field is brought by `method`;
-  // `crop` of it is resolved.
+  // References are kept. `grid` is the grid that is cropped, the input's or another; `method` brings every field onto it.
+  // `crop` is resolved.
   FeedReader(const Component& component, const Inventory& inventory, const Grid& grid, RegridMethod method, Crop crop);
 
   int64_t num_points() const { return crop_.height * crop_.width; }

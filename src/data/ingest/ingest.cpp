@@ -167,7 +167,7 @@ class Ingestion {
     roles_ = channel_roles(names, stored, options_.roles);
   }
 
-  // What is not kept in `fields`, with the mean in its gaps where the user wants it.
+  // Adds a static channel, which is not kept in `fields`.
   void add_static(const Channel& channel, std::vector<float> values) {
     statics_.channels.push_back(channel.name);
     statics_.units.push_back(channel.units);
@@ -202,7 +202,7 @@ class Ingestion {
     has_holes_ = std::ranges::any_of(points, [](const MissingPoints* missing) { return missing->count() > 0; });
   }
 
-  // What only the values tell: which channels are constant, which need a mask, what fills the gaps.
+  // Settles from the values which channels are constant, which need a mask, and what fills the gaps.
   void settle_channels() {
     std::vector<Channel> kept;
     for (size_t c = 0; c < channels_.size(); ++c) {

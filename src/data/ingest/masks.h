@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Which points have no value, and which channels share that: one mask for each group of channels, stored once where it is the
+// Points without a value, and the channels that share them: one mask for each group of channels, stored once where it is the
 // same at all times.
 #pragma once
 

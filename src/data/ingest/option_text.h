@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// How options are written on the command line. Every function throws ConfigError with an example.
+// Parses options of the command line. Every function throws ConfigError with an example.
 #pragma once
 
 #include <cstdint>

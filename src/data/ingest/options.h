@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the user asks of `welkin data ingest`.
+// The options of `welkin data ingest`.
 #pragma once
 
 #include <array>

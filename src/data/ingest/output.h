@@ -13,7 +13,7 @@
 
 namespace welkin::data::ingest {
 
-// What is the same at all times, written once.
+// Channels that are the same at all times, written once.
 struct StaticPlanes {
   std::vector<std::string> channels, units;  // size S
   std::vector<float> values;                 // (S, H, W)

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Where the output came from: sources with sizes and hashes, the command, what was selected and left out, and the licence.
+// Provenance of the output: sources with sizes and hashes, the command, what was selected and left out, and the licence.
 #pragma once
 
 #include <string>
@@ -15,7 +15,7 @@ namespace welkin::data::ingest {
 std::string provenance_json(const std::vector<InputFile>& files, const std::vector<Channel>& channels, const std::string& reader,
                             const std::string& command, const std::vector<std::string>& notes);
 
-// The user's text, and of every SOURCE.md beside an input the list items that speak of a licence or an attribution; at most 16
+// The user's text, and the list items about a licence or an attribution of every SOURCE.md beside an input; at most 16
 // KiB.
 std::string licence_text(const std::vector<InputFile>& files, const std::string& given);
 

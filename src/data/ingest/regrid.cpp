@@ -17,7 +17,7 @@ constexpr double kRadians = std::numbers::pi / 180, kTurn = 360;
 constexpr double kTiny = 1e-9;       // degrees: what coordinates are rounded by
 constexpr double kLeastShare = 0.5;  // of a target point's weight that must have a value
 
-// Where cells of longitudes end: halfway between points, and half a step beyond the last ones.
+// Borders of the cells of longitudes: halfway between points, and half a step beyond the last ones.
 std::vector<double> bounds_of(const std::vector<double>& centres) {
   const size_t count = centres.size();
   std::vector<double> bounds;
@@ -67,7 +67,7 @@ bool goes_around(const std::vector<double>& longitude) {
   return std::abs(longitude.back() - longitude.front() + step - kTurn) < 1e-3 * step;
 }
 
-// Between the two neighbours; beyond the last latitude that latitude itself.
+// Weights of the two neighbours; beyond the last latitude, that latitude alone.
 AxisWeights linear(const std::vector<double>& from, const std::vector<double>& to, bool is_latitude) {
   AxisWeights weights;
   const auto count = static_cast<int32_t>(from.size());
@@ -94,7 +94,7 @@ AxisWeights weights_along(const std::vector<double>& from, const std::vector<dou
   return method == RegridMethod::Conservative ? conservative(from, to, is_latitude) : linear(from, to, is_latitude);
 }
 
-// Points outside of the source would be made of nothing.
+// Points outside of the source would have no neighbours to interpolate from.
 void check_covers(const Grid& from, const Grid& to) {
   const std::vector<double> rows = row_borders(from.latitude), wanted = to.latitude;
   const double north = std::max(rows.front(), rows.back()), south = std::min(rows.front(), rows.back());
@@ -134,7 +134,7 @@ Regridder::Regridder(const Grid& from, const Grid& to, RegridMethod method)
   check_covers(from, to);
 }
 
-// Rows first: what a row of the target is made of, by column of the source; then along it.
+// Combines the source's rows for a row of the target, by column of the source, and then the columns along that row.
 void Regridder::apply(std::span<const float> from, std::span<float> to) {
   const int64_t width = columns_weights_.size();
   for (int64_t i = 0; i < rows_.size(); ++i) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Which times go into which file: training, validation and test parts by time, gapless segments, years.
+// Assigns times to files: training, validation and test parts by time, gapless segments, years.
 #pragma once
 
 #include <cstdint>

@@ -11,7 +11,7 @@
 
 namespace welkin::data::ingest {
 
-// Of seconds, or of calendar months (monthly means, whose middles are 28 to 31 days apart).
+// A step of seconds, or of calendar months (monthly means, whose middles are 28 to 31 days apart).
 struct TimeStep {
   int64_t seconds = 0;
   int64_t months = 0;
@@ -27,7 +27,7 @@ struct Gap {
   int64_t missing = 0;            // steps left out, 0 when the times are off the grid of steps
 };
 
-// The commonest distance between neighbours; of months when all neighbours are whole months apart but not equally many seconds.
+// The commonest distance between neighbours; in months when all neighbours are whole months apart but not equally many seconds.
 // `times` ascend without duplicates. Zero for fewer than two times.
 TimeStep find_step(std::span<const int64_t> times, Calendar calendar);
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Pairs held out for validation, in memory and as an HDF5 file: arrays input and target, (pair, channel, ...), in the units of
-// who made them, with their names, units, grid, means and deviations.
+// their producer, with names, units, grid, means and deviations.
 #pragma once
 
 #include <filesystem>
@@ -29,7 +29,7 @@ class HeldPairs : public Dataset {
   std::shared_ptr<const std::vector<StreamedPair>> pairs_;
 };
 
-// Under a temporary name, then renamed. DataError when the disk refuses.
+// Writes under a temporary name, then renames. DataError when the disk refuses.
 void write_held_pairs(const std::filesystem::path& path, const SampleSpec& spec, const std::vector<StreamedPair>& pairs);
 
 // `spec` says names and shapes; units, grid, means and deviations become those of the file. DataError for a file of other

@@ -63,8 +63,8 @@ void check_degrees(const char* name, const std::vector<double>& places, double l
       "Give degrees; a grid of other coordinates needs none");
 }
 
-// Mean and deviation of one channel over the pairs that come first, of the sides that have it: field by field, then together by
-// Chan, Golub and LeVeque (1979).
+// Mean and deviation of one channel over the first pairs, on the sides that have it. Fields are summed one by one and merged as
+// in Chan, Golub and LeVeque (1979).
 class ChannelMoments {
  public:
   void add(std::span<const float> field) {
@@ -96,7 +96,7 @@ bool has_statistics(const OnlineFacts& facts, const std::string& channel) {
   return found != facts.channels.end() && found->second.std > 0;
 }
 
-// Values after clip and logarithm.
+// Adds values after clip and logarithm.
 void add_moments(const ArraySpec& array, ArrayTransform transform, const std::vector<float>& values, const OnlineFacts& facts,
                  std::map<std::string, ChannelMoments>& moments) {
   transform.mean.clear(), transform.std.clear();

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The data sets of a run whose pairs another program hands over while it trains (data/online/pair_stream.h): what the pairs are,
-// by the configuration and by what the program says of them; training draws from the stream, validation has the pairs held out.
+// The data sets of a run on pairs that another program makes while it trains (data/online/pair_stream.h). The configuration and
+// that program describe the pairs. Training draws from the stream; validation has the pairs held out.
 #pragma once
 
 #include <filesystem>
@@ -16,7 +16,7 @@
 
 namespace welkin::data {
 
-// What the configuration does not say.
+// Facts of the pairs that the configuration does not give.
 struct OnlineFacts {
   struct Channel {
     std::string unit{};        // empty: not known
@@ -30,11 +30,11 @@ struct OnlineFacts {
 // ConfigError for channels that the run does not have, axes of another length, and keys that a run without files does not take.
 SampleSpec online_spec(const config::RunConfig& config, const OnlineFacts& facts);
 
-// How large the buffer is, by the keys online_pairs, online_uses, limit_nsamples_val and global_batch_size. None are held out
-// where the file of an earlier run holds them (held_out_file()).
+// Sizes of the buffer by the keys online_pairs, online_uses, limit_nsamples_val and global_batch_size. None are held out where
+// the file of an earlier run holds them (held_out_file()).
 PairStreamOptions stream_options(const config::RunConfig& config);
 
-// Where pairs held out are kept for later runs and welkin evaluate; empty: nowhere (valid_data_path is not given).
+// The file of pairs held out, for later runs and welkin evaluate; empty: there is none (valid_data_path is not given).
 std::filesystem::path held_out_file(const config::RunConfig& config);
 
 // A part of the data. Training and validation wait for the first pairs, by which channels without statistics are normalised;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Pairs of input and target that another thread hands over while a run trains on them: a buffer of bounded memory between the
-// two. Who hands over waits while it is full; who trains waits until it can take a whole step.
+// two. The producer waits while it is full; the training thread waits until it can take a whole step.
 //
 // A step draws at random, without regard to when pairs came: the draws are a function of the seed and the order of the pairs
 // alone. Each pair is drawn `uses` times and then let go; the next one takes its place (a shuffle buffer). The first pairs may be
@@ -21,7 +21,7 @@
 namespace welkin::data {
 
 struct StreamedPair {
-  std::vector<float> input, target;  // (C, ...) row-major, in the units of who made them
+  std::vector<float> input, target;  // (C, ...) row-major, in the units of their producer
 };
 
 struct PairStreamOptions {
@@ -47,20 +47,20 @@ class PairStream {
   // Nobody draws any more: give() no longer waits, and throws `error` where there is one.
   void fail(std::exception_ptr error);
 
-  // Waits until those held out and those that are drawn from first are there, or no more come.
+  // Waits for the pairs held out and the first ones to draw from, or for the end of the pairs.
   void wait_for_first() const;
-  // After it: calls `visit` of each of them, in the order in which they came.
+  // Called after wait_for_first(): calls `visit` of each of them, in the order in which they came.
   void visit_first(const std::function<void(const StreamedPair&)>& visit) const;
   const std::vector<StreamedPair>& held_out() const { return held_out_; }  // after wait_for_first()
 
-  // Waits until a step's draws need not wait, and says whether there are so many. `is_stopped` is asked now and then: then false.
+  // Waits until a step can draw without waiting; true if enough pairs are left. Polls `is_stopped`; false once that is true.
   bool wait_for_step(const std::function<bool()>& is_stopped) const;
   // Copies the pair that is drawn next. Empty spans are not wanted. DataError where the pairs have ended.
   void draw(std::span<float> input, std::span<float> target);
 
   const PairStreamOptions& options() const { return options_; }
   int64_t given() const;  // pairs so far
-  // For a log: how many there were, and who waited for whom.
+  // A text for the log: the number of pairs, and how long each side waited for the other.
   std::string text() const;
   double waited_s() const;  // of give(), for a place
 
@@ -78,7 +78,7 @@ class PairStream {
   const PairStreamOptions options_;
   mutable std::mutex mutex_;
   mutable std::condition_variable came_;  // a pair, or the end
-  std::condition_variable went_;          // a pair, or who draws them
+  std::condition_variable went_;          // a pair, or the thread that draws them
   std::vector<StreamedPair> held_out_;
   std::deque<StreamedPair> waiting_;
   std::vector<Drawn> drawn_;          // the window

@@ -105,7 +105,7 @@ const HostBatch& BatchRing::take() {
   return next.batch;
 }
 
-// The first place at once, and one line where the epoch ends.
+// Reports the first place at once, and one line where the epoch ends.
 void BatchRing::say_masked(const MaskedValues& masked, const MicroBatch& place) {
   if (!options_.report || options_.rules.nan != NanPolicy::Mask) return;
   if (masked.values > 0 && !std::exchange(has_said_masked_, true)) {
@@ -145,9 +145,9 @@ void BatchRing::skip_more(const std::vector<int64_t>& skips) {
   }
 }
 
-// Until something happened, or the stalled reads are to be reported.
+// Waits until something happened, or the stalled reads are to be reported.
 void BatchRing::wait_for_readers(std::unique_lock<std::mutex>& lock) {
-  // Without persistent threads an epoch's end is when they go, and the next epoch's begin when they come.
+  // Without persistent threads, the threads end with an epoch, and new ones start with the next.
   if (!paused_ && !reads_across_epochs() && taken_ == planned_ && next_.epoch != epoch_) {
     epoch_ = next_.epoch;
     lock.unlock();

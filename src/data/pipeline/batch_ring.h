@@ -40,7 +40,7 @@ struct BatchRingOptions {
   Region region{};           // of every sample
   SampleRules rules{};       // what is done about samples that cannot be read or hold NaN
   double stall_seconds = 0;  // a read that takes longer is reported, again whenever its age has doubled; 0: never
-  std::function<void(const std::string&)> report{};   // of what became of samples; called by take(); may be empty
+  std::function<void(const std::string&)> report{};   // reports skipped samples and NaN; called by take(); may be empty
   std::function<void(const std::string&)> stalled{};  // of reads that do not come back; to report() where it is empty,
   // unless take() reads itself: then it is called by a thread that watches it.
 };
@@ -50,7 +50,7 @@ struct HostBatch {
   MicroBatch place;
   std::vector<int64_t> indices;       // sample indices, size place.count; of the replacement where a bad sample was skipped
   std::vector<int64_t> skips;         // how many bad samples stood before it, size place.count
-  std::vector<int32_t> orientations;  // size place.count; for whoever turns the samples
+  std::vector<int32_t> orientations;  // size place.count; for the code that turns the samples
   at::Tensor input, target;           // float32
 };
 
@@ -61,11 +61,11 @@ class BatchRing {
   BatchRing(const BatchRing&) = delete;
   BatchRing& operator=(const BatchRing&) = delete;
 
-  // The next batch, waiting for it. Rethrows what reading it threw (of several, the first sample's), now and on every later call.
+  // Waits for the next batch. Rethrows the error of reading it (the first sample's of several), now and on every later call.
   const HostBatch& take();
   bool ready() const;  // take() would not wait
-  // Reads those samples of the batch that was taken last anew for which `skips` is larger than its own count: another rank could
-  // not read them.
+  // Reads those samples of the last batch taken again for which `skips` is larger than its own count: another rank could not
+  // read them.
   void skip_more(const std::vector<int64_t>& skips);
   // Frees the oldest taken batch for refilling.
   void release();

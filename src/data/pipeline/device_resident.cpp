@@ -41,7 +41,7 @@ at::Tensor empty_on_device(int64_t values, c10::Device device) {
   }
 }
 
-// How many values of a plane are at fault: not finite, under Hole infinite. Under Mask they become `mean`.
+// Counts the faulty values of a plane: those not finite, under Hole those infinite. Under Mask they become `mean`.
 int64_t mend_plane(std::span<float> plane, NanPolicy nan, float mean) {
   int64_t count = 0;
   for (float& value : plane) {

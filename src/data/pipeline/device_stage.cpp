@@ -9,7 +9,7 @@
 
 namespace welkin::data {
 
-// Through page-locked memory: a copy from other memory waits for all that the stream has got.
+// Copies through page-locked memory: a copy from other memory waits for all work of the stream.
 at::Tensor sample_positions(const MicroBatch& place, c10::Device device) {
   at::Tensor positions = at::empty({place.count}, at::TensorOptions(at::kLong).pinned_memory(device.is_cuda()));
   auto* values = static_cast<int64_t*>(positions.data_ptr());
@@ -50,7 +50,7 @@ void DeviceStage::join(const DeviceBatch& batch) const {
   const c10::impl::VirtualGuardImpl device(options_.device.type());
   const c10::Stream current = device.getStream(options_.device);
   batch.copied->block(current);
-  // The tensors were made on the side stream: their memory must not be handed out again before this one is done with them.
+  // The tensors were made on the side stream: their memory must not be reused before the current stream is done with them.
   for (const at::Tensor* tensor : {&batch.input, &batch.target, &batch.sample}) {
     device.recordDataPtrOnStream(tensor->storage().data_ptr(), current);
   }

@@ -24,10 +24,10 @@ class DeviceTransform {
   int64_t channels() const { return channels_; }
   // (C, kCropOpWords) on the device.
   const at::Tensor& ops() const { return ops_; }
-  // For every channel under an orientation: ops::crop_channel() of the channel that it is made of.
+  // For every channel under an orientation: ops::crop_channel() of its source channel.
   std::vector<int64_t> turned_channels(int32_t orientation) const;
-  // raw (B, C, [D,] H, W), contiguous on the device, as it lies in the file -> a new tensor of that shape, turned by the samples'
-  // orientations and transformed; `raw` itself where there is nothing to do. What is turned is a cube.
+  // raw (B, C, [D,] H, W), contiguous on the device, as it lies in the file -> a new tensor of that shape, turned by the
+  // samples' orientations and transformed; `raw` itself where there is nothing to do. Turned samples are cubes.
   at::Tensor apply(const at::Tensor& raw, const std::vector<int32_t>& orientations) const;
 
  private:
@@ -48,7 +48,7 @@ class DeviceFill {
   at::Tensor fill_;  // (C, 1, ...); undefined: 0
 };
 
-// How an output of this orientation whose first element is cell `first` runs through an array that begins at `offset`.
+// How an output of this orientation runs through an array that begins at `offset`; its first element is cell `first`.
 ops::CropPlace crop_place(int64_t offset, const std::array<int64_t, 3>& first, int32_t orientation);
 
 // Device tables that a kernel reads. They are copied through page-locked memory to a GPU, so that the host does not wait.

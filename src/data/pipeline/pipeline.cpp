@@ -141,8 +141,8 @@ Pipeline::Impl::Held Pipeline::Impl::start_next() {
   return {&host, stage.start(host)};
 }
 
-// Ranks that read the same samples skip the same ones. Here and not where a batch is taken from the ring: how early that happens
-// differs between ranks, and collectives must not.
+// Ranks that read the same samples skip the same ones. They agree here and not where a batch is taken from the ring: the time
+// of that differs between ranks, but the order of collectives must not.
 void Pipeline::Impl::settle(Held& taken) {
   if (!agree || taken.host->place.count == 0) return;
   bool changed = false;
@@ -190,7 +190,7 @@ Batch Pipeline::next() {
     const MicroBatch place = std::exchange(self.next_place, self.plan.after(self.next_place));
     return self.resident->cut(place);
   }
-  // One is freed before the next is taken: the one before last, whose time is over now.
+  // The batch before last is freed before the next is taken: its tensors are no longer valid.
   while (self.held.size() >= kHeldBatches) self.release_oldest();
   Impl::Held taken = self.ahead ? std::move(*self.ahead) : self.start_next();
   self.ahead.reset();

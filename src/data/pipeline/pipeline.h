@@ -39,12 +39,12 @@ struct PipelineOptions {
   double stall_seconds = 0;        // a read that takes longer is reported; 0: never
   std::function<void(const std::string&)> report{};   // skipped samples, NaN; called by next()
   std::function<void(const std::string&)> stalled{};  // reads that do not come back; to report() where it is empty
-  // Where several ranks read the same samples, so that one skips what another cannot read: is given how many bad samples were
-  // skipped for each sample of a batch, and gives the largest number of any rank, or nothing when all are alike. A collective:
-  // called by next() on each of them until all are alike.
+  // For ranks that read the same samples, so that each skips what another cannot read. Takes the number of bad samples that
+  // were skipped for each sample of a batch; returns the largest of any rank, or nothing when all are alike. A collective:
+  // next() calls it on each of these ranks until all are alike.
   std::function<std::vector<int64_t>(const std::vector<int64_t>&)> agree{};
   const observe::Tracer* tracer = nullptr;  // spans "read", one per sample, on the reading threads; outlives the pipeline
-  std::optional<Region> region{};           // what of every sample this rank reads; the whole when absent
+  std::optional<Region> region{};           // the part of every sample that this rank reads; the whole when absent
 };
 
 struct Batch {
@@ -85,7 +85,7 @@ class Pipeline {
   void resume(const PipelineState& state);  // drops what was read ahead
   // The samples that this rank reads in a step; for messages.
   std::vector<SampleKey> keys_of(const PipelineState& step) const;
-  // Sample indices of a step over all ranks, in the order of their shards; as they were planned, should one have been replaced.
+  // Sample indices of a step over all ranks, in the order of their shards; as planned, even where one was replaced.
   std::vector<int64_t> samples_of_all(const PipelineState& step) const;
 
  private:

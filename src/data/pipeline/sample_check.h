@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What is done about samples that cannot be read and about values that are not finite. Reads one sample; pure but for the data
-// set: the same on every rank that reads the same region of it.
+// Handles samples that cannot be read and values that are not finite. Reads one sample; pure but for the data set: the same on
+// every rank that reads the same region of it.
 #pragma once
 
 #include <cstdint>
@@ -23,13 +23,13 @@ struct SampleRules {
   NanPolicy nan = NanPolicy::Off;
 };
 
-// What holds for the samples: where files declare missing values, Off is Error, as a run is not to learn from them unseen; where
-// they say that such points have no weight, it is Hole.
+// The policy for the samples. Where files declare missing values, Off becomes Error, since a run must not learn from them
+// unseen. Where files say that such points have no weight, it is Hole.
 NanPolicy nan_policy_for(const SampleSpec& spec, NanPolicy wanted);
-// Whether a policy lets points without a value be, and fills them.
+// True if a policy accepts points without a value and fills them.
 inline bool fills_points(NanPolicy policy) { return policy == NanPolicy::Hole || policy == NanPolicy::Mask; }
 
-// What Mask replaced: the first place in words, and how much in all.
+// The values that Mask replaced: the first place in words, and the numbers in all.
 struct MaskedValues {
   std::string first;
   int64_t values = 0, samples = 0;
@@ -41,7 +41,7 @@ struct MaskedValues {
 struct SampleOutcome {
   int64_t index = 0;        // the sample that was read: another one where the one asked for was skipped
   int64_t skips = 0;        // how many were
-  int32_t orientation = 0;  // that the sample is still to be given: 0 where the view is turned
+  int32_t orientation = 0;  // still to be applied to the sample: 0 where the view is turned
   std::vector<std::string> notes;
   MaskedValues masked;
 };
@@ -54,8 +54,8 @@ struct SampleOutcome {
 void read_checked(const Dataset& dataset, const SampleKey& key, const Region& region, const SampleRules& rules, SampleView out,
                   SampleOutcome& outcome, int64_t passed = 0);
 
-// What the input of a sample, (channels, points) and transformed, has at points without a value: `fill` of the channel, 0 where
-// it is empty. Under Hole; the target keeps its NaN, by which loss and scores know these points.
+// Fills points without a value in the transformed input of a sample, (channels, points), with `fill` of the channel, 0 where it
+// is empty. For Hole; the target keeps its NaN, by which loss and scores know these points.
 void fill_holes(std::span<float> input, int64_t channels, const std::vector<double>& fill);
 
 // Reads the sample again, and says where its first NaN or infinity is: file, time, channel, place, value; in the values as they

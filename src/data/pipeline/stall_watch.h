@@ -15,12 +15,12 @@ namespace welkin::data {
 
 using ReadWatches = std::span<const std::unique_ptr<ReadWatch>>;
 
-// The oldest of the reads that have run for `seconds`, and in how many of `num_threads` threads there is one, as a sentence for
-// people; empty where there is none.
+// A sentence about the oldest read that has run for `seconds`, and on how many of `num_threads` threads there is such a read;
+// empty where there is none.
 std::string stalled_reads(ReadWatches watches, int64_t num_threads, double seconds);
 
-// While it lives, a thread of its own looks after `watches`, which outlive it, and tells of reads that have run for `seconds`,
-// again whenever the age has doubled.
+// While it lives, its own thread polls `watches`, which outlive it. It reports reads that have run for `seconds`, and again
+// whenever their age has doubled.
 class StallWatch {
  public:
   using Report = std::function<void(const std::string&)>;

@@ -11,7 +11,7 @@
 namespace welkin::data {
 namespace {
 
-// Of several data sets, equal ones once.
+// Lines of several data sets; equal lines appear once.
 template <typename Lines>
 std::vector<std::string> lines_of(const std::vector<const Dataset*>& datasets, const Lines& lines_of_one) {
   std::vector<std::string> lines;

@@ -31,7 +31,7 @@ struct Region {
   std::array<int64_t, 3> extent{1, 1, 1};
 };
 
-// How a file's values came from physical ones, as welkin data ingest --box says it: stored = (transform(x) - offset) / scale.
+// The scaling of a file's values by welkin data ingest --box: stored = (transform(x) - offset) / scale.
 struct ChannelScaling {
   std::string transform = "identity";  // or "log10"
   double offset = 0, scale = 1;
@@ -55,17 +55,17 @@ struct SampleSpec {
   // Size C each; the device transform applies (x - mean) / std, each of the two steps rounded to float32. Empty = already scaled.
   std::vector<double> input_mean, input_std;
   std::vector<double> target_mean, target_std;
-  // Of each input channel, as the transforms leave it, the standard deviation over the training data: what amplitudes of noise
-  // are fractions of. 1 where nobody knows it. Empty: 1 for all.
+  // Standard deviation of each input channel over the training data, after the transforms: noise amplitudes are fractions of
+  // it. 1 where it is not known. Empty: 1 for all.
   std::vector<double> input_spread;
-  // {low, high} to which values are clipped before that, and the channels that then become log(1 + x / eps); empty = not, and of
-  // eps 1.
+  // Values are clipped to {low, high} before that, and these channels then become log(1 + x / eps). Empty: no clip, no
+  // logarithm, and eps 1.
   std::vector<double> input_clip, target_clip;
   std::vector<int64_t> input_log, target_log;
   std::vector<double> input_log_eps, target_log_eps;
   // Flat triples of channels that are the components of a vector along axes 0, 1, 2: they turn with a box.
   std::vector<int64_t> input_vectors, target_vectors;
-  // What input points without a value become under NanPolicy::Hole, by channel, after the transforms. Empty: 0, the mean.
+  // The value of input points without a value under NanPolicy::Hole, by channel, after the transforms. Empty: 0, the mean.
   std::vector<double> input_fill;
   std::string calendar{};    // of the times; empty when the files do not say times
   double lead_hours = 0;     // from the newest input to the target; 0 where there is no such time, or the files do not say
@@ -78,14 +78,14 @@ struct SampleSpec {
   // Input channels of the newest step, and those that follow it, whose values are known of any time (forcing, static, computed):
   // a rollout takes them from the data. Empty: those behind as many as there are targets.
   std::vector<int64_t> known_input;
-  // Where the target lies in the files' grid and channels, for maps beside them: first row and column, and channels (empty: the
+  // Place of the target in the files' grid and channels, for maps beside them: first row and column, and channels (empty: the
   // first ones).
   std::array<int64_t, 2> first_cell{0, 0};
   int64_t columns_around = 0;  // of that grid, where the target goes beyond the last one and on from the first; else 0
   std::vector<int64_t> target_of_file;
 };
 
-// Which bytes a sample is made of, and how they are turned. Pure data: two equal plans read the same values.
+// The bytes of a sample, and how they are turned. Pure data: two equal plans read the same values.
 struct SamplePlan {
   int64_t index = 0;
   int32_t part = 0;                        // which data set of a mixture
@@ -93,10 +93,10 @@ struct SamplePlan {
   int64_t time = 0;                        // newest input step in that file (fields)
   std::array<int64_t, 3> origin{0, 0, 0};  // first cell of the crop in the file (boxes)
   int32_t orientation = 0;                 // index into the table of data/sample/orientation.h; 0 is the identity
-  Region region;                           // what is wanted of the sample
+  Region region;                           // the wanted part of the sample
 };
 
-// Where a sample is to be written: row-major (C, region extent), owned by the caller. Empty: not wanted.
+// Memory for a sample: row-major (C, region extent), owned by the caller. Empty: not wanted.
 struct SampleView {
   std::span<float> input;
   std::span<float> target;
@@ -104,7 +104,7 @@ struct SampleView {
   bool turned = true;        // false: as it lies in the file, for a device to turn; only whole samples of data sets that turn()
 };
 
-// "m s**-1" is "m s-1"; of an empty one nothing is known.
+// True if two units may be the same: "m s**-1" is "m s-1", and an empty one may be any.
 bool may_be_same_unit(std::string_view a, std::string_view b);
 
 // The line of a log for files that declare missing values.
@@ -120,33 +120,33 @@ class Dataset {
   virtual const SampleSpec& spec() const = 0;
   virtual SamplePlan plan(SampleKey key, const Region& wanted) const = 0;
   virtual void read(const SamplePlan& plan, SampleView out) const = 0;
-  // The sample whose newest input is this sample's target: what the next step of a rollout is compared with and takes its
-  // computed channels from. Nothing where there is none, or where samples have no order in time.
+  // The sample whose newest input is this sample's target. The next step of a rollout is compared with it and takes its
+  // computed channels. Nullopt where there is none, or where samples have no order in time.
   virtual std::optional<int64_t> following(int64_t /*index*/) const { return {}; }
-  // The same data as samples of `steps` steps each, of those that have `longest` steps of truth: with one `longest` all numbers
-  // of steps have the same samples in the same order. This outlives it. The errors of sequence_starts() (sequences.h).
+  // The same data as samples of `steps` steps each, from starts that have `longest` steps of truth: for one `longest`, all
+  // values of `steps` have the same samples in the same order. This outlives it. Throws as sequence_starts() (sequences.h).
   virtual std::unique_ptr<Dataset> of_steps(int64_t steps, int64_t longest) const;
-  // What a run's log says about the data when it opens, a line each; a data set logs nothing itself.
+  // Lines for a run's log about the data when it opens. A data set logs nothing itself.
   virtual std::vector<std::string> describe() const { return {}; }
-  // What is not taken of the files though no key says so, what is assumed of them, and keys that they contradict, a line each.
+  // Warnings, a line each: data left out though no key says so, assumptions, and keys that the files contradict.
   virtual std::vector<std::string> warnings() const { return {}; }
-  // What is assumed of files that are known to say little, a line each: nothing is wrong with them.
+  // Assumptions about files that are known to say little, a line each: nothing is wrong with them.
   virtual std::vector<std::string> notes() const { return {}; }
-  // Whether read() can write transformed values, in the pass that reads them. Else the caller transforms.
+  // True if read() can write transformed values, in the pass that reads them. Else the caller transforms.
   virtual bool transforms() const { return false; }
-  // Whether samples have an orientation, and read() can leave it to the caller to turn them.
+  // True if samples have an orientation, and read() can leave it to the caller to turn them.
   virtual bool turns() const { return false; }
   // For data that can be held on a device (resident_arrays.h); null for others.
   virtual const ResidentArrays* resident() const { return nullptr; }
-  // Which data a plan means, for messages: "path=..., step=...".
+  // The data of a plan, for messages: "path=..., step=...".
   virtual std::string location(const SamplePlan& plan) const;
-  // Bytes asked of files by read() so far; against what it delivered they show a layout that does not fit. 0: nothing is counted.
+  // Bytes that read() has asked of files so far. Far more than it delivered means a poor file layout. 0: nothing is counted.
   virtual uint64_t bytes_requested() const { return 0; }
-  // Of every file, in a fixed order; reads a little of each. Empty: the samples come from no file.
+  // Fingerprints of every file, in a fixed order; reads a little of each. Empty: the samples come from no file.
   virtual std::vector<FileFingerprint> fingerprints() const { return {}; }
 };
 
-// The warnings, or notes, of several, equal ones once.
+// The warnings, or notes, of several data sets; equal ones appear once.
 std::vector<std::string> warnings_of(const std::vector<const Dataset*>& datasets);
 std::vector<std::string> notes_of(const std::vector<const Dataset*>& datasets);
 

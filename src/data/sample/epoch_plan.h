@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// How the positions of an epoch become steps, shards and micro-batches. Pure arithmetic; the same on every rank.
+// Splits the positions of an epoch into steps, shards and micro-batches. Pure arithmetic; the same on every rank.
 #pragma once
 
 #include <cstdint>
@@ -8,7 +8,7 @@
 
 namespace welkin::data {
 
-// How an epoch's samples are split to R shards: as they are, repeated from the start up to a multiple of R (PyTorch's
+// The split of an epoch's samples into R shards: as they are, repeated from the start up to a multiple of R (PyTorch's
 // DistributedSampler), or cut down to one (the tutorials' DALI readers).
 using config::ShardRule;
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Which pair of times a sample index means. Pure arithmetic on the lengths of the files.
+// The pair of times of a sample index. Pure arithmetic on the lengths of the files.
 #pragma once
 
 #include <cstdint>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Whether two data sets, or two files, mean the same: what a model has learned of the one holds for the other only then. A
-// difference is a sentence's object, "units of t2m: K and degC"; empty: there is none. What one of the two does not say is none.
+// Compares what two data sets or files mean: a model trained on one holds for the other only if they agree. A difference is a
+// sentence's object, "units of t2m: K and degC"; empty: there is none. A fact that one of them omits is no difference.
 #pragma once
 
 #include <string>
@@ -19,7 +19,7 @@ std::string difference_of_grids(const std::vector<double>& one_latitude, const s
 // Units of the channels `names`, as far as there are some.
 std::string difference_of_units(const std::vector<std::string>& names, const std::vector<std::string>& one,
                                 const std::vector<std::string>& other);
-// Times in hours, 0: not known. Months are as long as each other.
+// Times in hours, 0: not known. All months count as equally long.
 std::string difference_of_hours(std::string_view name, double one, double other);
 
 // Channels, units, shape, places and lead. Not normalisation, nor where points have no value.

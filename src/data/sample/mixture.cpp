@@ -12,7 +12,7 @@
 namespace welkin::data {
 namespace {
 
-// What one model needs of two samples to be alike; empty where they are.
+// The difference that keeps one model from both samples; empty where there is none.
 std::string unlike(const SampleSpec& one, const SampleSpec& other) {
   if (std::string difference = difference_of_samples(one, other); !difference.empty()) return difference;
   if (one.input_mean != other.input_mean || one.input_std != other.input_std || one.target_mean != other.target_mean ||

@@ -27,10 +27,10 @@ ReplayPlan::ReplayPlan(const Dataset& dataset, const Sampler& sampler, const Rep
   WELKIN_CHECK(is_sound, "a replay buffer of no size");
 }
 
-// By how many slots the order of a cycle is turned.
+// Number of slots by which the order of a cycle is rotated.
 int64_t ReplayPlan::turn_of(int64_t lane, int64_t cycle) const { return drawn_below(order_key_, lane, cycle, options_.slots); }
 
-// The sample that the order of the run has where the slot is visited in that cycle.
+// The sample that the order of the run has at the slot's visit in that cycle.
 SampleKey ReplayPlan::begun(int64_t lane, int64_t slot, int64_t cycle) const {
   const int64_t within = (slot - turn_of(lane, cycle) + options_.slots) % options_.slots;
   const int64_t step = cycle * options_.slots + within;

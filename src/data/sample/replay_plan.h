@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Which states of a replay buffer a run trains on, and when: C. Bodnar et al., "Aurora" (2024, arXiv:2405.13063), trains rollouts
-// on states that the model has predicted in earlier steps, kept in a buffer (L.-J. Lin 1992), at the cost of one step each.
+// The schedule of a replay buffer. C. Bodnar et al., "Aurora" (2024, arXiv:2405.13063), trains rollouts on states that the
+// model has predicted in earlier steps, kept in a buffer (L.-J. Lin 1992), at the cost of one step each.
 //
 // Each place of the batch (a lane) has slots of its own, and each slot holds a rollout: a sample of the data, then the states
 // that follow it, one for each visit. A step of training visits one slot of a lane, every slot once in as many steps as there are
@@ -23,7 +23,7 @@ struct ReplayOptions {
   uint64_t seed = 0;
 };
 
-// What a sample of a step is.
+// The choice for a sample of a step.
 struct ReplayChoice {
   SampleKey key;      // of the sample whose time the state has: its target and what is known of its time are those of the data
   int64_t slot = 0;   // of its lane

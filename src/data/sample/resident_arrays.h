@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a data set says of itself so that its values can be held on a device and its samples cut there: a few arrays of planes,
-// and for every sample which cells of them make up its input and its target. Knows no device.
+// The description of a data set by which its values are held on a device and its samples cut there: a few arrays of planes, and
+// for every sample which cells of them make up its input and its target. Knows no device.
 #pragma once
 
 #include <array>
@@ -41,9 +41,9 @@ class ResidentArrays {
  public:
   virtual ~ResidentArrays() = default;
   virtual std::vector<ResidentArray> arrays() const = 0;
-  // Plane `index` along the array's first axis, of one channel. DataError as of Dataset::read.
+  // Plane `index` along the array's first axis, of one channel. DataError as in Dataset::read.
   virtual void read_plane(int64_t array, int64_t channel, int64_t index, std::span<float> out) const = 0;
-  // Where that plane comes from, for messages: file, channel, place.
+  // The source of that plane, for messages: file, channel, place.
   virtual std::string plane_location(int64_t array, int64_t channel, int64_t index) const = 0;
   virtual ResidentSample crops(const SamplePlan& plan) const = 0;
 };

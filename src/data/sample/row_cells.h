@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Where the cells of a grid's rows end: what area weights and conservative regridding go by. Torch-free.
+// Borders of the cells of a grid's rows, for area weights and conservative regridding. Torch-free.
 #pragma once
 
 #include <algorithm>
@@ -8,7 +8,7 @@
 
 namespace welkin::data {
 
-// Of the cell of the row `last`, whose neighbour is `before`.
+// Outer border of the cell of the row `last`, whose neighbour is `before`.
 inline double outer_row_border(double last, double before) {
   constexpr double kPole = 90, kTiny = 1e-6;  // degrees; what coordinates are rounded by
   const double step = last - before;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Whose rules pick the samples: ours, or a tutorial's with its defects (for comparison with its published curves).
+// The rules that pick the samples: ours, or a tutorial's with its defects (for comparison with its published curves).
 #pragma once
 
 namespace welkin::data {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Which sample stands at which position of an epoch: a pure function of (seed, epoch, position), the same for any number of ranks
-// and threads.
+// The sample at each position of an epoch: a pure function of (seed, epoch, position), the same for any number of ranks and
+// threads.
 #pragma once
 
 #include <cstdint>
@@ -19,7 +19,7 @@ enum class Order {
 class Sampler {
  public:
   Sampler(int64_t size, Order order, uint64_t seed) : size_(size), order_(order), seed_(seed) {}
-  // The same with what `choose` says of each place, which is pure and thread-safe.
+  // The same sampler, but `choose` gives the sample of each place; it is pure and thread-safe.
   using Choice = std::function<SampleKey(int64_t epoch, int64_t position)>;
   Sampler choosing(Choice choose) const {
     Sampler other = *this;
@@ -28,7 +28,7 @@ class Sampler {
   }
 
   int64_t size() const { return size_; }
-  // position >= 0. Beyond size the order repeats from the start, with draws of its own: what a padded epoch adds.
+  // position >= 0. Beyond size the order repeats from the start, with draws of its own: padded epochs use them.
   SampleKey at(int64_t epoch, int64_t position) const;
 
  private:

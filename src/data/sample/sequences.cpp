@@ -11,7 +11,7 @@
 namespace welkin::data {
 namespace {
 
-// Of one thread, for the input of a later step; keeps its size from sample to sample.
+// Scratch memory of this thread for the input of a later step. It keeps its size from sample to sample.
 std::span<float> input_scratch(size_t count) {
   thread_local std::vector<float> scratch;
   if (scratch.size() < count) scratch.resize(count);

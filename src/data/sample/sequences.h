@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Samples of several steps of a model: of a data set whose samples follow each other in time, the input of the first step, what
-// every later one knows in advance, and all targets. They are channels, so whatever reads, cuts, transforms and shares out
-// samples does so with these.
+// Samples of several steps of a model, from a data set whose samples follow each other in time: the input of the first step,
+// the channels that later steps know in advance, and all targets. They are channels, so all code that reads, cuts, transforms
+// and shares out samples works on them.
 #pragma once
 
 #include <cstdint>
@@ -19,10 +19,10 @@ namespace welkin::data {
 std::vector<int64_t> earlier_channels(const SampleSpec& spec);
 // Input channels of the newest step whose values are known of any time.
 std::vector<int64_t> known_channels(const SampleSpec& spec);
-// Whether the input is an earlier state of the target, so that a prediction can be the next input: fields in time.
+// True if the input is an earlier state of the target, so that a prediction can be the next input: fields in time.
 bool is_state_of_target(const SampleSpec& spec);
 
-// Of n steps: the input's channels and n - 1 times the known ones, n times the target's ("t2m[+2]": the target of the second).
+// Spec of n steps: the input's channels, n - 1 times the known ones, n times the target's ("t2m[+2]": that of the second).
 SampleSpec sequence_spec(const SampleSpec& one, int64_t steps);
 
 // Steps of truth after a sample, its own target among them; at most `most` are counted.

@@ -40,7 +40,7 @@ class Fft {
 extern template class Fft<float>;
 extern template class Fft<double>;
 
-// The smallest length >= n whose prime factors are 2, 3 and 5: what the transform is fast at.
+// The smallest length >= n whose prime factors are 2, 3 and 5. The transform is fast at such lengths.
 int64_t next_fast_length(int64_t n);
 
 }  // namespace welkin::data::simulate

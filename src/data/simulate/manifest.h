@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// How simulated files came to be: written into every file and, when all files of a folder are complete, as its simulation.json.
+// Provenance of simulated files: written into every file and, when all files of a folder are complete, as its simulation.json.
 #pragma once
 
 #include <cstdint>
@@ -30,10 +30,10 @@ void write_provenance(Hdf5File& file, const Provenance& provenance);
 // `overwrite` is not set (with it, the old simulation.json is removed before anything else is).
 bool already_simulated(const std::filesystem::path& folder, const Provenance& provenance, bool overwrite);
 
-// The mark that everything is there: written last.
+// Marks the folder as complete: written last.
 void write_manifest(const std::filesystem::path& folder, const Provenance& provenance);
 
-// What a simulation tells while it runs: what is being made, steps done, steps in all. May be called by several threads, one at a
+// Progress of a simulation: what is being made, steps done, steps in all. May be called by several threads, one at a
 // time.
 using SimulationProgress = std::function<void(std::string_view what, int64_t done, int64_t total)>;
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Other ways to look at a stored array, without copying it. Torch-free.
+// Views of a stored array, without a copy. Torch-free.
 #pragma once
 
 #include <string>
@@ -16,7 +16,7 @@ StoredArrayPtr permuted(StoredArrayPtr array, const std::vector<size_t>& order);
 // The array (time, channel, ...) with other channels: channel i is channel places[i] of the array, or NaN where that is -1.
 StoredArrayPtr with_channels(StoredArrayPtr array, std::vector<int64_t> places);
 
-// A copy of all values in memory, as float32. Who calls has asked whether it fits.
+// A copy of all values in memory, as float32. The caller has checked that it fits.
 StoredArrayPtr held(const StoredArray& array);
 
 // The array with its axes in the order of `wanted`, each given by the names that it may have (compared without case). The array

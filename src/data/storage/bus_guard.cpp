@@ -45,7 +45,7 @@ void install_bus_handler() {
   });
 }
 
-// The jump left the handler without a return. SA_NODEFER says that the signal was not blocked, but tools that stand between the
+// The jump left the handler without a return. With SA_NODEFER the signal is not blocked, but tools that stand between the
 // kernel and the handler (ThreadSanitizer) block it all the same.
 void unblock_bus_error() {
   sigset_t signals;

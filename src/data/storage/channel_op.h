@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What becomes of the values of one channel between file and model, applied while a row that was just copied is in the nearest
+// The transform of one channel's values between file and model, applied while a row that was just copied is in the nearest
 // cache. Allocates nothing: may run under bus_guard.h.
 #pragma once
 
@@ -22,10 +22,10 @@ struct ChannelOp {
 
 void apply(const ChannelOp& op, float* values, int64_t count);
 // to[i] = op(from[i]) in one pass: a normalisation, the usual case, is done between load and store and goes past the caches,
-// which a batch does not fit. The same bits as a copy and apply(). `missing`: what is NaN.
+// which a batch does not fit. The same bits as a copy and apply(). `missing`: the value that becomes NaN.
 void copy_applied(const ChannelOp& op, const float* from, float* to, int64_t count, std::optional<float> missing = {});
 
-// How an array is transformed: all that is empty does nothing.
+// The transform of an array. Empty members do nothing.
 struct ArrayTransform {
   std::vector<double> clip;       // {low, high}
   std::vector<int64_t> log;       // channels
@@ -35,7 +35,7 @@ struct ArrayTransform {
   bool is_identity() const { return clip.empty() && log.empty() && mean.empty(); }
 };
 
-// One per channel. ConfigError for a channel that there is not, or a clip range that is empty; `name` says which array.
+// One op per channel. ConfigError for a channel that does not exist, or an empty clip range; `name` is the array's.
 std::vector<ChannelOp> channel_ops(const ArrayTransform& transform, int64_t channels, const char* name);
 
 }  // namespace welkin::data

@@ -15,7 +15,7 @@
 
 namespace welkin::data {
 
-// Of a data set: the steps of a few batches.
+// Bytes of a data set's cache: the steps of a few batches.
 inline constexpr size_t kChunkCacheBytes = size_t{256} << 20;
 
 class ChunkCache {
@@ -30,7 +30,7 @@ class ChunkCache {
   explicit ChunkCache(size_t most_bytes) : most_bytes_(most_bytes) {}
 
   Chunk find(const Key& key);  // null where it is not held
-  // A chunk that two threads decoded at once is kept once. One larger than the cache is not kept.
+  // If two threads decoded a chunk at once, one copy is kept. One larger than the cache is not kept.
   void insert(const Key& key, Chunk chunk);
   size_t held_bytes() const;
 
@@ -42,7 +42,7 @@ class ChunkCache {
 
   const size_t most_bytes_;
   mutable std::mutex mutex_;
-  std::list<Key> order_;  // the one used last in front
+  std::list<Key> order_;  // the most recently used one in front
   std::map<Key, Entry> entries_;
   size_t bytes_ = 0;
 };

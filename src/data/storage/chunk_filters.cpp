@@ -36,7 +36,7 @@ void unshuffle(std::span<const std::byte> from, size_t element, std::span<std::b
   if (whole < from.size()) std::memcpy(to.data() + whole, from.data() + whole, from.size() - whole);
 }
 
-// Inflates into all of `to`; the text of what is wrong otherwise.
+// Inflates into all of `to`. Returns an error text; empty: it succeeded.
 std::string inflate_bytes(std::span<const std::byte> from, std::span<std::byte> to) {
   uLongf length = to.size();
   const int code =
@@ -68,7 +68,7 @@ bool checksum_fits(std::span<const std::byte> stored) {
   return expected == sum || expected == swapped;
 }
 
-// Whether filter `i` was applied to a chunk of that mask.
+// True if filter `i` was applied to a chunk of that mask.
 bool applied(uint32_t mask, size_t i) { return i >= 32 || (mask >> i & 1) == 0; }
 
 // Bytes of checksums that were added before filter `i`: they come out of it.
@@ -114,7 +114,7 @@ std::string decode_chunk(const ChunkPipeline& pipeline, uint32_t mask, std::span
   for (size_t i = 0; i < pipeline.filters.size(); ++i) {
     left += applied(mask, i) && pipeline.filters[i].filter != ChunkFilter::Fletcher32 ? 1 : 0;
   }
-  // Where a filter writes to: the last into `out`, the ones before into scratch memory that is not being read.
+  // The output of a filter: `out` for the last one, else scratch memory that is not being read.
   const auto next_buffer = [&](size_t bytes) -> std::span<std::byte> {
     if (--left == 0 && bytes == out.size()) return out;
     std::vector<std::byte>& free = now.data() == scratch.a.data() ? scratch.b : scratch.a;

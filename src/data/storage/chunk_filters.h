@@ -31,8 +31,8 @@ struct ChunkScratch {
   std::vector<std::byte> stored, a, b;
 };
 
-// Undoes the filters that `mask` does not except (bit i: filter i was not applied) and writes the chunk's values to `out`, whose
-// size is the chunk's. Empty: done. Else why the bytes are damaged: "deflate: ...", "zstd: ...".
+// Undoes the filters that `mask` does not except (bit i: filter i was not applied) and writes the chunk's values to `out`,
+// whose size is the chunk's. Empty: done. Else the damage: "deflate: ...", "zstd: ...".
 std::string decode_chunk(const ChunkPipeline& pipeline, uint32_t mask, std::span<const std::byte> stored, ChunkScratch& scratch,
                          std::span<std::byte> out);
 

@@ -59,14 +59,14 @@ inline constexpr uint64_t kMostDecodedBytes = uint64_t{1} << 31;
 // "zstd", "blosc(lz4)", ...
 std::string codec_name(const Codec& codec);
 
-// What failed, without the place: who knows path and chunk adds them.
+// The fault without its place: callers that know path and chunk add them.
 struct CodecFailure {
   std::string reason;
 };
 
 // At most `most` bytes. Throws CodecFailure.
 ByteBuffer decode(const Codec& codec, std::span<const std::byte> stored, size_t most);
-// The same into memory that is there already, which is the most; returns how much of it was written.
+// The same into given memory, whose size is the most. Returns the bytes written.
 size_t decode_into(const Codec& codec, std::span<const std::byte> stored, std::span<std::byte> out);
 // Throws CodecFailure when the library refuses its settings or memory is short.
 ByteBuffer encode(const Codec& codec, std::span<const std::byte> values);

@@ -23,7 +23,7 @@ void add_piece(const WatchedFile& file, uint64_t offset, Xxh3& hash) {
   hash.update(bytes);
 }
 
-// Of a folder (Zarr): the names and sizes of its files, and the beginnings of a few that stand at equal distances in their list.
+// Fingerprint of a folder (Zarr): names and sizes of its files, and the beginnings of a few at equal distances in their list.
 FileFingerprint fingerprint_of_folder(const std::filesystem::path& path) {
   FileFingerprint print{.name = path.filename().string(), .bytes = 0, .hash = 0};
   std::map<std::string, uint64_t> sizes;

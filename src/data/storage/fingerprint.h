@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Whether training files are still the ones that a run began with: their name, size and pieces of what is in them, so that a copy
-// elsewhere counts as the same file.
+// Recognises the training files that a run began with: by name, size and pieces of their content, so that a copy elsewhere
+// counts as the same file.
 #pragma once
 
 #include <cstdint>
@@ -10,7 +10,7 @@
 
 namespace welkin::data {
 
-// A file that samples come from, by what is in it: equal for a copy elsewhere, different once it has grown or been replaced.
+// A file that samples come from, by its content: equal for a copy elsewhere, different once it has grown or been replaced.
 struct FileFingerprint {
   std::string name;  // without its folder
   uint64_t bytes = 0;
@@ -21,7 +21,7 @@ struct FileFingerprint {
 // Reads at most 5 pieces of 4 KiB. DataError when the file cannot be read.
 FileFingerprint fingerprint_of(const std::filesystem::path& path);
 
-// What has changed, as text for an error: names of files that are missing, new, of another size or content. Empty: nothing.
+// The changes as text for an error: names of files that are missing, new, of another size or content. Empty: none.
 std::string fingerprint_changes(const std::vector<FileFingerprint>& before, const std::vector<FileFingerprint>& now);
 
 }  // namespace welkin::data

@@ -14,7 +14,7 @@ namespace {
 
 constexpr uint64_t kNoLimit = std::numeric_limits<uint64_t>::max();
 
-// MemAvailable of proc(5): what can be used without swapping.
+// MemAvailable of proc(5): the memory that can be used without swapping.
 uint64_t available_memory() {
   std::ifstream file("/proc/meminfo");
   for (std::string line; std::getline(file, line);) {
@@ -23,7 +23,7 @@ uint64_t available_memory() {
   return kNoLimit;
 }
 
-// The limit less what this process has; page cache counts as used in a group, but gives way.
+// The limit less the memory of this process. Page cache counts as used in a group, but the kernel reclaims it.
 uint64_t cgroup_memory() {
   const uint64_t limit = cgroup_limits().memory, used = resident_bytes();
   if (limit == CgroupLimits::kNone) return kNoLimit;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Whether what is to be held for a whole run fits into this machine's memory; asked before it is allocated, since an
+// Checks that data held for a whole run fit into this machine's memory. It is checked before the allocation, since an
 // overcommitting system would end the process later instead.
 #pragma once
 
@@ -8,7 +8,7 @@
 
 namespace welkin::data {
 
-// DataError naming `what`, the need and what is free, unless a tenth of what is free stays.
+// DataError naming `what`, the need and the free memory, unless a tenth of the free memory is left.
 void check_fits_memory(uint64_t bytes, const std::string& what);
 
 }  // namespace welkin::data

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the attributes of an array say of its stored values: scale, offset, and which of them stand for missing ones.
+// Reads from the attributes of an array the scale and offset of its stored values, and the values that stand for missing ones.
 #include <algorithm>
 #include <array>
 #include <cfloat>
@@ -16,7 +16,7 @@
 namespace welkin::data {
 namespace {
 
-// A text that is a number, as some write it, counts as one.
+// A text that is a number counts as one: some writers store it so.
 std::vector<double> numbers_in(const Attributes& attributes, std::string_view name) {
   const auto found = attributes.find(name);
   if (found == attributes.end()) return {};
@@ -64,7 +64,7 @@ void read_scales(const Attributes& attributes, const ArrayFacts& facts, Packing&
 
 bool is_float(Dtype dtype) { return dtype == Dtype::F64 || dtype == Dtype::F32 || dtype == Dtype::F16 || dtype == Dtype::BF16; }
 
-// As the type of the array holds it: 1e20 is another number in float32.
+// The value as the type of the array holds it: 1e20 is another number in float32.
 double as_stored(double value, Dtype dtype) {
   const double largest = dtype == Dtype::F64 ? HUGE_VAL : dtype == Dtype::F16 ? 65504.0 : static_cast<double>(FLT_MAX);
   if (!is_float(dtype) || !(std::abs(value) <= largest) || std::isinf(value)) return value;
@@ -98,7 +98,7 @@ void read_missing(const Attributes& attributes, const ArrayFacts& facts, std::op
   if (undeclared) packing.missing.push_back(*undeclared);
 }
 
-// Bounds of integers that are no integers are meant for the unpacked values.
+// Bounds of an integer array that are no integers are meant for the unpacked values.
 double in_stored_units(double bound, const ArrayFacts& facts, const Packing& packing) {
   if (is_float(facts.dtype) || bound == std::nearbyint(bound) || packing.scale.size() != 1) return as_stored(bound, facts.dtype);
   return (bound - packing.offset[0]) / packing.scale[0];
@@ -127,7 +127,7 @@ void read_valid(const Attributes& attributes, const ArrayFacts& facts, Packing& 
   packing.valid_min = bounds[0], packing.valid_max = bounds[1];
 }
 
-// What _Unsigned adds to negative integers.
+// The number that _Unsigned adds to negative integers.
 double unsigned_range_of(const Attributes& attributes, Dtype dtype) {
   const auto found = attributes.find("_Unsigned");
   if (found == attributes.end()) return 0;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Which read a thread is in, so that another can name one that does not come back (a parallel file system that hangs).
+// Marks the read that a thread is in, so that another thread can name a read that hangs (on a parallel file system).
 #pragma once
 
 #include <chrono>
@@ -17,7 +17,7 @@ struct RunningRead {
   double seconds = 0;  // since it began
 };
 
-// What one reading thread is doing. Written by that thread, read by any.
+// The present read of a reading thread. Written by that thread, read by any.
 class ReadWatch {
  public:
   std::optional<RunningRead> running() const;

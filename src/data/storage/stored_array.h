@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// The one way to read arrays from files, whatever the format: a StoredArray hands out any rectangular region of an n-dimensional
-// array as floats or doubles, into strided memory; an ArrayFile names the arrays and attributes of a file and is opened by its
-// content (open_array_file). Torch-free; what is below treats the bytes as hostile.
+// The one way to read arrays from files, whatever the format: a StoredArray hands out any rectangular region of an
+// n-dimensional array as floats or doubles, into strided memory; an ArrayFile names the arrays and attributes of a file and is
+// opened by its content (open_array_file). Torch-free; the readers below treat the bytes as hostile.
 #pragma once
 
 #include <cstdint>
@@ -35,7 +35,7 @@ struct ArrayRegion {
 ArrayRegion whole_region(const Extents& shape);
 
 // Stored values that stand for others: value = stored * scale + offset, computed in double. One scale for all, or one for each
-// index along `axis`. A stored value that is one of `missing`, or outside of what is valid, is NaN.
+// index along `axis`. A stored value that is one of `missing`, or outside of the valid range, is NaN.
 struct Packing {
   std::vector<double> scale, offset;  // both of size 1, or of the extent of `axis`
   size_t axis = 0;
@@ -44,12 +44,12 @@ struct Packing {
   double unsigned_range = 0;  // added to negative values: 256 or 65536 for unsigned integers that are stored as signed; 0: not
 
   bool is_scaled() const;  // false: values are NaN or as they are stored
-  // The only float32 that is another value than it is stored: it is missing. Nothing where there are more.
+  // The only float32 that does not stand for itself: it is missing. Nullopt where there are more.
   std::optional<float> only_missing() const;
 };
 
-// Whether values may be missing, NaN when read: as attributes say, or as netCDF has it where no attribute says anything, in files
-// most of which have no such value.
+// Missing values (NaN when read). Declared: by attributes. Undeclared: netCDF's default fill value, which no attribute names;
+// most such files have none.
 enum class Missing { None, Undeclared, Declared };
 
 struct ArrayFacts {
@@ -69,14 +69,14 @@ struct ArrayFacts {
   int64_t num_values() const;
 };
 
-// Where read values go: element (i, j, ...) of the region at to[i * stride[0] + j * stride[1] + ...], as float or as double.
+// Memory for read values: element (i, j, ...) of the region goes to to[i * stride[0] + j * stride[1] + ...], float or double.
 struct ValueTarget {
   void* to = nullptr;
   bool is_double = false;
   const int64_t* stride = nullptr;  // elements; one per axis
 };
 
-// Little-endian float32 that lies at fixed strides in a file: for who copies from the mapping himself.
+// Little-endian float32 at fixed strides in a file, for callers that copy from the mapping themselves.
 struct MappedFloats {
   std::shared_ptr<const WatchedFile> file;
   uint64_t offset = 0;             // bytes, a multiple of 4
@@ -106,7 +106,7 @@ class StoredArray {
   std::vector<ArrayRegion> pieces(const ArrayRegion& region) const;
 
   virtual std::optional<MappedFloats> mapped() const { return std::nullopt; }
-  // Asked of its file so far, by all arrays that share it; 0 where nobody counts.
+  // Bytes that were asked of its file so far, by all arrays that share it; 0 where they are not counted.
   virtual uint64_t bytes_requested() const { return 0; }
 
  protected:
@@ -143,16 +143,16 @@ struct ArrayFile {
   std::vector<double> numbers(std::string_view object, std::string_view name) const;
 };
 
-// Sets `packing` and `missing` of `facts` (type and shape are known) from what the attributes of the array say, by the
-// names of the CF conventions: scale_factor, add_offset, _Unsigned, and _FillValue, missing_value, valid_range, valid_min,
-// valid_max, which are in units of the stored values. One scale per index along scale_axis is our extension. Nothing is set where
-// a _FillValue of NaN is all there is: values are read as they are. DataError when they do not fit the shape.
-// `undeclared`: what stands for a missing value where no attribute _FillValue says it.
+// Sets `packing` and `missing` of `facts` (type and shape are known) from what the attributes of the array say, by the names of
+// the CF conventions: scale_factor, add_offset, _Unsigned, and _FillValue, missing_value, valid_range, valid_min, valid_max,
+// which are in units of the stored values. One scale per index along scale_axis is our extension. Nothing is set where a
+// _FillValue of NaN is all there is: values are read as they are. DataError when they do not fit the shape. `undeclared`: the
+// value for missing ones where there is no attribute _FillValue.
 void add_packing(const Attributes& attributes, ArrayFacts& facts, std::optional<double> undeclared = {});
 
-// What netCDF writes where nothing was written, without saying so (netCDF users' guide); nothing for types of one byte.
+// The value that netCDF leaves where nothing was written (netCDF users' guide); nullopt for types of one byte.
 std::optional<double> netcdf_fill(Dtype dtype);
-// Whether the value is one of those that are used for missing ones, and hardly ever for others: -9999, 1e20.
+// True for a value that usually stands for a missing one, and hardly ever for itself: -9999, 1e20.
 bool is_usual_fill(float value);
 // The warning for it.
 std::string undeclared_fill_line(std::string_view channel, float value);

@@ -53,7 +53,7 @@ void WatchedFile::check_unchanged(uint64_t offset) const {
   if (now.st_nlink == 0 || now.st_size != opened_.st_size || !same_time) report_change(offset);
 }
 
-// The kernel could not give a page: the file was cut short, or the disk has failed, which a system call says with the reason.
+// The kernel could not give a page: the file was cut short, or the disk has failed. A system call then gives the reason.
 void WatchedFile::report_lost_page(uint64_t offset, uint64_t bytes) const {
   check_unchanged(offset);
   std::vector<std::byte> piece(size_t{64} << 10);

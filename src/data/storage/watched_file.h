@@ -30,8 +30,8 @@ class WatchedFile {
   // Positional read of all of `out`. For long runs: no page faults, the kernel reads ahead.
   void read(uint64_t offset, std::span<std::byte> out) const;
 
-  // Runs `copy(const std::byte* file)` under the guard of bus_guard.h. For short rows: no system call each. `offset` and `bytes`
-  // say where it begins and how much it takes, for the watch over stalled reads and for the count.
+  // Runs `copy(const std::byte* file)` under the guard of bus_guard.h. For short rows: no system call each. `offset` and
+  // `bytes` are the range that it reads, for the watch over stalled reads and for the count.
   template <typename Copy>
   void copy(uint64_t offset, uint64_t bytes, const Copy& copy_from) const {
     const ReadMark mark(path_, offset);
@@ -43,7 +43,7 @@ class WatchedFile {
   // One fstat: throws when the file was written to, truncated, removed or replaced since it was opened. `offset` is for the text.
   void check_unchanged(uint64_t offset) const;
 
-  // Asked of this file so far, by all threads.
+  // Bytes asked of this file so far, by all threads.
   uint64_t bytes_requested() const { return requested_.load(std::memory_order_relaxed); }
 
  private:

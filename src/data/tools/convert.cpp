@@ -68,7 +68,7 @@ void write_all(const ConvertPlan& plan, const ConvertOptions& options, const fs:
   writer->finish();
 }
 
-// The sidecar first: without its data it does no harm.
+// The sidecar is written first: without its data it does no harm.
 void write_sidecar(const ConvertPlan& plan, const ConvertOptions& options, const fs::path& to) {
   if (options.format != OutputFormat::Npy && options.format != OutputFormat::Raw) return;
   Sidecar document = sidecar_of(plan.output);
@@ -113,7 +113,7 @@ void refuse_existing(const fs::path& to) {
   throw DataError("data", cat("the output exists: path=", to.string()), "Remove it, or give another name");
 }
 
-// A damaged file says that it holds anything. In vain a disk would be filled, for hours where it is a large one.
+// A damaged file may claim any size. Without this check a disk would be filled in vain, for hours where it is a large one.
 void check_room(const ConvertPlan& plan, const ConvertOptions& options, const ArrayFile& file, const fs::path& target) {
   constexpr double kMostCompression = 1000;
   double needed = 0;

@@ -30,7 +30,7 @@ struct ConvertOptions {
   std::string command;  // for the provenance
 };
 
-// How well a packed array keeps its values.
+// The accuracy of a packed array.
 struct PackingReport {
   std::string array;
   int64_t channel = 0;
@@ -58,7 +58,7 @@ struct ConvertReport {
 // DataError when the input is broken, the output exists or cannot hold the arrays, or a value does not fit its type.
 ConvertReport convert_arrays(const std::filesystem::path& from, const std::filesystem::path& to, const ConvertOptions& options);
 
-// What training reads of an array at once: one time of fields, a crop of 64 cells of a box, else a whole small array.
+// Values of an array that training reads at once: one time of fields, a crop of 64 cells of a box, else a whole small array.
 Extents read_shape(const ArrayFacts& facts);
 // Chunks for such reads.
 Extents recommended_chunk(const ArrayFacts& facts, Dtype dtype);

@@ -24,7 +24,7 @@ std::optional<TypeLimits> integer_limits(Dtype dtype) {
   switch (dtype) {
     case Dtype::I64:
     case Dtype::U64:
-      return TypeLimits{dtype == Dtype::U64 ? 0 : -0x1p53, 0x1p53};  // what a double holds exactly
+      return TypeLimits{dtype == Dtype::U64 ? 0 : -0x1p53, 0x1p53};  // beyond it a double is not exact
     case Dtype::I32:
       return limits(int32_t{});
     case Dtype::I16:

@@ -35,7 +35,7 @@ Attributes kept_attributes(const ArrayFile& file, const std::string& name) {
   return kept;
 }
 
-// What the output cannot say as the input does: names of channels that stand in an array of texts, times of a sidecar.
+// Facts that the output would lose: names of channels that stand in an array of texts, times of a sidecar.
 void add_known_attributes(const ArrayFile& file, const ArrayFacts& facts, Attributes& attributes) {
   const auto channel = channel_axis(facts);
   if (facts.shape.size() == 4 && channel && !attributes.contains("channels")) {

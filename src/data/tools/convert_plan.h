@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Internal to convert*.cpp: which array becomes what. Torch-free.
+// Internal to convert*.cpp: the plan of a conversion, array by array. Torch-free.
 #pragma once
 
 #include <memory>
@@ -10,7 +10,7 @@
 
 namespace welkin::data {
 
-// One array on its way: `region` of `from` becomes the output's array of the same number.
+// The conversion of one array: `region` of `from` becomes the output's array of the same number.
 struct Conversion {
   StoredArrayPtr from;
   ArrayRegion region;
@@ -24,7 +24,7 @@ struct ConvertPlan {
 
 ConvertPlan plan_conversion(const ArrayFile& file, const ConvertOptions& options, ConvertReport& report);
 
-// The channel axis of an array: 1 for (time, channel, lat, lon), 0 for boxes; none where there is no such thing.
+// The channel axis of an array: 1 for (time, channel, lat, lon), 0 for boxes; nullopt where there is none.
 std::optional<size_t> channel_axis(const ArrayFacts& facts);
 
 // Measures candidates for the chunks of `from` beside `to`, adds the rows and returns the one that is read fastest.

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Which chunks to take: recommended by the shape of a read, and measured where the output goes.
+// Chooses the chunks: recommended by the shape of a read, and measured where the output goes.
 #include <stdlib.h>
 
 #include <algorithm>

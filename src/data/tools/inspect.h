@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What is in a file or folder, for a human: every format of array_file.h, and safetensors; known by its content. Torch-free.
+// The content of a file or folder, for people: every format of array_file.h, and safetensors; known by its content. Torch-free.
 #pragma once
 
 #include <cstdint>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What is in a Zarr folder, a WebDataset tar file, an LMDB or a raw file.
+// The content of a Zarr folder, a WebDataset tar file, an LMDB or a raw file.
 #include <algorithm>
 
 #include "core/printable.h"
@@ -33,7 +33,7 @@ std::string facts_line(const ArrayFacts& facts) {
   return text + (facts.packing && facts.packing->is_scaled() ? "  scaled" : "");
 }
 
-// Of a few evenly spread slabs along the first axis.
+// The range of values in a few evenly spread slabs along the first axis.
 std::string range_line(const StoredArray& array, int64_t most_values) {
   const Extents& shape = array.facts().shape;
   if (shape.empty() || std::ranges::count(shape, 0) > 0) return "";

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a file can deliver to training, and why: the rate of reads as training makes them, by one thread and by several, and how
-// many times more is decoded than is wanted.
+// The speed of a file for training, and its cause: the rate of reads as training makes them, by one thread and by several, and
+// how many values are decoded per value wanted.
 #pragma once
 
 #include <cstdint>
@@ -11,7 +11,7 @@
 namespace welkin::data {
 
 struct FileBenchOptions {
-  int64_t crop = 64;     // edge of what is read of a box, cells
+  int64_t crop = 64;     // edge of the part of a box that is read, cells
   double seconds = 0.5;  // of each measurement
   int num_threads = 0;   // of the second measurement; 0: the cores of this process
 };

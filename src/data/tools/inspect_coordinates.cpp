@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What `welkin data inspect` says of coordinates, in every format: dates, degrees, texts.
+// The lines of `welkin data inspect` about coordinates, in every format: dates, degrees, texts.
 #include <algorithm>
 #include <array>
 
@@ -68,7 +68,7 @@ std::string assumed_latitudes_line(const ArrayFile& file, const std::string& nam
   try {
     note = FieldFile(file).facts().place_note;
   } catch (const DataError&) {
-    return "";  // training says what is wrong with them
+    return "";  // training reports the fault
   }
   return note.empty()
              ? ""

@@ -43,7 +43,7 @@ std::string coordinates_text(const ingest::Grid& grid) {
              grid.longitude.front(), " to ", grid.longitude.back(), " E");
 }
 
-// Of a few evenly spread fields.
+// The range of values in a few evenly spread fields.
 std::string field_range(ingest::Source& source, const Inventory& inventory, const std::vector<const Field*>& fields,
                         int64_t points, int64_t most_values) {
   if (points > most_values) return "not sampled: one field is too large";

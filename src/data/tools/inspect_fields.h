@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What welkin data ingest would find: the variables of GRIB and netCDF files, one file or a folder of them.
+// The data that welkin data ingest would find: the variables of GRIB and netCDF files, one file or a folder of them.
 #pragma once
 
 #include <filesystem>
@@ -12,7 +12,7 @@ namespace welkin::data {
 
 enum class FieldFormat { None, Fields, Particles, Folder };  // Fields: GRIB, netCDF-3
 
-// By content. Folder: one that is no array itself. None: what array_file.h and others know.
+// The format by content. Folder: one that is no array itself. None: formats of array_file.h and others.
 FieldFormat field_format_of(const std::filesystem::path& path);
 
 // Everything that one GRIB or netCDF file holds. DataError where libwelkin_ingest.so is not there, or the file is broken.

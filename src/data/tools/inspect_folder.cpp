@@ -27,7 +27,7 @@ struct FolderRow {
   Calendar calendar = Calendar::ProlepticGregorian;
 };
 
-// A few names, and how many more.
+// A few names, and the number of the others.
 std::string names_text(const std::vector<std::string>& names) {
   constexpr size_t kShown = 6;
   std::vector<std::string> shown;
@@ -56,7 +56,7 @@ FolderRow row_of_arrays(const ArrayFile& file) {
 class FolderReading {
  public:
   explicit FolderReading(CheckHelper helper) : helper_(std::move(helper)) {}
-  // Nothing for what is no data.
+  // Nullopt for a file that is no data.
   std::optional<FolderRow> row(const fs::directory_entry& entry) {
     try {
       return read(entry);

@@ -21,7 +21,7 @@ std::string type_text(const GenericIoVariable& variable) {
   return text + (variable.may_be_ghost ? ", may be of ghosts" : "");
 }
 
-// Whole ranks while the budget lasts, as their checksums end them.
+// Reads whole ranks while the budget lasts, since a checksum ends each.
 std::string range_text(const GenericIoFile& file, size_t variable, int64_t most_values) {
   constexpr uint64_t kPiece = uint64_t{1} << 16;
   RunningMoments moments;

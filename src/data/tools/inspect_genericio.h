@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What is in a GenericIO file of particles (data/formats/genericio).
+// The content of a GenericIO file of particles (data/formats/genericio).
 #pragma once
 
 #include <filesystem>

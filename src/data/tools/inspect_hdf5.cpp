@@ -18,14 +18,14 @@ namespace {
 
 constexpr int64_t kLargestSlab = int64_t{1} << 26;  // values
 
-// Which axis is the channel, and along which one a few slabs are sampled.
+// The channel axis, and the axis along which a few slabs are sampled.
 struct Axes {
   int64_t channel = -1;
   size_t slab = 0;
 };
 
-// The channel is the axis before rows and columns, or depth, that has as many places as there are names: samples, times and leads
-// come first. Without names the tutorials' layouts decide.
+// The channel axis stands before rows and columns, or depth, and has as many places as there are names: samples, times and
+// leads come first. Without names the tutorials' layouts decide.
 Axes axes_of(const Hdf5Dataset& dataset, size_t num_names) {
   const size_t dims = dataset.shape.size();
   if (dims < 4 || (dims > 4 && num_names == 0)) return {};

@@ -37,7 +37,7 @@ std::optional<int64_t> number_in(const std::string& text) {
   return value;
 }
 
-// A place among `count`, by number; a negative one counts from the end.
+// The place among `count` by its number; a negative one counts from the end.
 int64_t place_of(const std::string& text, int64_t count, const char* what) {
   const auto number = number_in(text);
   if (number && *number >= -count && *number < count) return *number < 0 ? *number + count : *number;
@@ -45,7 +45,7 @@ int64_t place_of(const std::string& text, int64_t count, const char* what) {
                     cat("Give a number from 0 to ", count - 1));
 }
 
-// The same by number or by date.
+// The place of a time, by number or by date.
 int64_t time_place(const std::string& text, const std::vector<int64_t>& times, Calendar calendar) {
   const auto count = static_cast<int64_t>(times.size());
   if (text.empty()) return 0;
@@ -127,7 +127,7 @@ struct ArrayChoice {
   std::vector<std::string> names;
 };
 
-// By a channel's name, by an array's name, or the first array of two and more axes.
+// Chooses by a channel's name, by an array's name, or the first array of two and more axes.
 ArrayChoice choose_array(const ArrayFile& file, const std::string& wanted) {
   std::vector<std::string> known;
   for (const auto& [name, array] : file.arrays) {

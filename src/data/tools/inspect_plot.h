@@ -17,8 +17,8 @@ struct FieldPlotOptions {
                                  // the middle plane
 };
 
-// GRIB and netCDF as welkin data ingest sees them; else an array of any format, its last two axes. A line of text that says what
-// was drawn. DataError or ConfigError for what is not there.
+// GRIB and netCDF as welkin data ingest sees them; else an array of any format, its last two axes. Returns a line that names
+// the field drawn. DataError or ConfigError for what is not there.
 std::string plot_field(const std::filesystem::path& path, const FieldPlotOptions& options);
 
 }  // namespace welkin::data

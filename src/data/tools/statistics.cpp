@@ -64,7 +64,7 @@ std::vector<OpenYear> open_years(const std::filesystem::path& folder, const Stat
   return years;
 }
 
-// How many values each point of the maps has; used where files declare missing values.
+// Number of values of each point of the maps; used where files declare missing values.
 struct MapCounts {
   int32_t* time = nullptr;
   int32_t* climatology = nullptr;
@@ -89,7 +89,7 @@ void add_map(const std::vector<float>& values, double* sum, int32_t* count) {
   }
 }
 
-// All times of one channel, in order: the result does not depend on how channels are divided among threads.
+// Adds all times of one channel, in order: the result does not depend on how channels are divided among threads.
 void add_channel(const std::vector<OpenYear>& years, int64_t channel, FolderStatistics& statistics, const MapCounts& counts) {
   const auto c = static_cast<size_t>(channel);
   const auto plane = static_cast<size_t>(statistics.height * statistics.width);

@@ -53,9 +53,9 @@ struct StatisticsOptions {
   std::vector<double> levels{};
 };
 
-// Of all training files in the folder, or of an archive, in one pass over them. Values that a file declares as missing are left
-// out and counted as not finite in `moments`. DataError when files differ, or hold infinity or other NaN (channel, file and step
-// are named).
+// Statistics of all training files in the folder, or of an archive, in one pass. Values that a file declares as missing are
+// left out and counted as not finite in `moments`. DataError when files differ, or hold infinity or other NaN (channel, file
+// and step are named).
 FolderStatistics compute_statistics(const std::filesystem::path& folder, const StatisticsOptions& options = {});
 
 // global_means.npy, global_stds.npy, global_mins.npy and global_maxs.npy (1, C, 1, 1), time_means.npy (1, C, H, W) and, where it

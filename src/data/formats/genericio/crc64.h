@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// CRC-64 of GenericIO: polynomial of ECMA-182, bits reversed, begun and ended with all ones ("CRC-64/XZ"). Of data followed by
-// the inverted sum it is all ones.
+// CRC-64 of GenericIO: polynomial of ECMA-182, bits reversed, begun and ended with all ones ("CRC-64/XZ"). Data followed by its
+// inverted sum has a sum of all ones.
 #pragma once
 
 #include <array>

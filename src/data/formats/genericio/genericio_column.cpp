@@ -91,7 +91,7 @@ GenericIoColumn::GenericIoColumn(const GenericIoFile& file, size_t variable, siz
   }
 }
 
-// Stored are the CRC-64 of the plain values, a frame of blosc, and what closes the sum of both.
+// A block holds the CRC-64 of the plain values, a frame of blosc, and the bytes that close the sum of both.
 void GenericIoColumn::decompress(uint64_t stored_bytes) {
   ByteBuffer stored(static_cast<size_t>(stored_bytes));
   file_.file().read(offset_, stored.span());

@@ -21,9 +21,9 @@ class GenericIoFile {
 
   const GenericIoHeader& header() const { return header_; }
   const WatchedFile& file() const { return file_; }
-  // DataError with the names that there are.
+  // Index of the variable. DataError with the names that there are.
   size_t variable(std::string_view name) const;
-  // The variable of that physical coordinate: by its flag, else by its name x, y or z.
+  // Index of the variable of that physical coordinate: by its flag, else by its name x, y or z.
   size_t coordinate(int axis) const;
 
  private:

@@ -25,7 +25,7 @@ struct GenericIoVariable {
   int64_t per_element = 1;    // values of one particle
 };
 
-// What one process wrote.
+// The particles that one process wrote.
 struct GenericIoRank {
   std::array<uint64_t, 3> coordinates{};  // in GenericIoHeader::ranks_along
   uint64_t elements = 0;
@@ -45,7 +45,7 @@ struct GenericIoHeader {
 
 inline constexpr size_t kGenericIoPrefix = 16;  // magic and size of the header
 
-// Whether these are the first bytes of such a file.
+// True for the first bytes of such a file.
 bool is_genericio(std::span<const std::byte> head);
 // Bytes of the header by its first kGenericIoPrefix bytes; 0 where it cannot be one of a file of that size.
 uint64_t genericio_header_size(std::span<const std::byte> head, uint64_t file_bytes);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // A chunked, perhaps compressed data set of an HDF5 file, read by any number of threads at once: the library and its lock are
-// only asked where chunks lie, once for each chunk; their bytes are read positionally and decoded by the calling thread.
+// used only to find each chunk, once; their bytes are read positionally and decoded by the calling thread.
 #pragma once
 
 #include <cstdint>
@@ -20,14 +20,14 @@
 
 namespace welkin::data {
 
-// Where a chunk lies in the file. `bytes` 0: it was never written, its values are the fill value.
+// The place of a chunk in the file. `bytes` 0: it was never written, its values are the fill value.
 struct ChunkPlace {
   uint64_t offset = 0;
   uint32_t bytes = 0;
   uint32_t filter_mask = 0;
 };
 
-// How a data set is chunked and filtered, where we can undo that: no filters but those of chunk_filters.h.
+// Chunks and filters of a data set, if we can decode it: all its filters are those of chunk_filters.h.
 struct ChunkLayout {
   Extents shape, chunk;
   ChunkPipeline pipeline;
@@ -40,7 +40,7 @@ class Hdf5Chunks {
   Hdf5Chunks(std::shared_ptr<const Hdf5File> file, std::shared_ptr<const WatchedFile> bytes, std::string dataset,
              ChunkLayout layout, std::shared_ptr<ChunkCache> cache);
 
-  // Whether a layout's table of places and its chunks are of a size that we hold in memory; else the library reads.
+  // True if a layout's table of places and its chunks are small enough to hold in memory; else the library reads.
   static bool can_hold(const ChunkLayout& layout);
 
   uint64_t bytes_requested() const { return bytes_->bytes_requested(); }

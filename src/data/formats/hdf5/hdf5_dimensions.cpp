@@ -23,7 +23,7 @@ std::string name_of_reference(hid_t dataset, const hobj_ref_t& reference) {
   return path.substr(path.rfind('/') + 1);
 }
 
-// One list of references per dimension; of each the first scale counts.
+// The attribute has one list of references per dimension. The first scale of each list counts.
 std::vector<std::string> names_of_scales(hid_t dataset, size_t rank) {
   std::vector<std::string> names(rank);
   const Hdf5Handle attribute(H5Aopen(dataset, "DIMENSION_LIST", H5P_DEFAULT), H5Aclose);
@@ -54,7 +54,7 @@ std::vector<std::string> variable_texts(hid_t dataset, hid_t type, size_t count)
   return texts;
 }
 
-// `count` texts of `length` bytes, without what fills them up.
+// `count` texts of `length` bytes, without their padding.
 std::vector<std::string> fixed_texts(hid_t dataset, hid_t type, size_t count, size_t length) {
   std::vector<char> bytes(count * length);
   if (H5Dread(dataset, type, H5S_ALL, H5S_ALL, H5P_DEFAULT, bytes.data()) < 0) return {};

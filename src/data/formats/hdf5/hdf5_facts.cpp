@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What HDF5 says about a data set: shape, type, layout, filters, and the place of its bytes in the file.
+// Facts of a data set in HDF5: shape, type, layout, filters, and the place of its bytes in the file.
 #include <algorithm>
 #include <array>
 #include <limits>
@@ -32,7 +32,7 @@ bool is_two_byte_float(hid_t type, size_t exponent_bits) {
   return H5Tequal(type, little.get()) > 0 || H5Tequal(type, big.get()) > 0;
 }
 
-// One of the types that numpy has, so that its bytes may be read without HDF5.
+// True for a type that numpy has, so that its bytes may be read without HDF5.
 bool is_plain_type(hid_t type) {
   const std::array<hid_t, 20> known{H5T_IEEE_F32LE, H5T_IEEE_F32BE, H5T_IEEE_F64LE, H5T_IEEE_F64BE, H5T_STD_I8LE,
                                     H5T_STD_I8BE,   H5T_STD_U8LE,   H5T_STD_U8BE,   H5T_STD_I16LE,  H5T_STD_I16BE,
@@ -114,7 +114,7 @@ void add_layout(hid_t dataset, int rank, Hdf5Dataset& facts) {
   if (here && facts.stored_bytes > 0) facts.offset = offset;
 }
 
-// As the library demands of those who write: in a damaged file it takes what is there, and reads beyond what a chunk decodes to.
+// HDF5 demands this of writers only. In a damaged file it takes any chunk, and reads beyond what the chunk decodes to.
 void require_possible_chunks(const Hdf5Dataset& facts, const std::filesystem::path& path) {
   for (size_t i = 0; i < facts.chunk.size(); ++i) {
     const bool is_fixed = facts.max_shape[i] >= 0;
@@ -126,7 +126,7 @@ void require_possible_chunks(const Hdf5Dataset& facts, const std::filesystem::pa
   }
 }
 
-// The library checks it only for those who change an extent.
+// The library checks this only when an extent is changed.
 void require_possible_extents(const Hdf5Dataset& facts, const std::filesystem::path& path) {
   for (size_t i = 0; i < facts.shape.size(); ++i) {
     const bool is_fixed = facts.max_shape[i] >= 0;
@@ -138,8 +138,8 @@ void require_possible_extents(const Hdf5Dataset& facts, const std::filesystem::p
   }
 }
 
-// These filters have the values of a chunk and the bytes of a value among their parameters, and make as much room as a damaged
-// one says.
+// These filters store the values of a chunk and the bytes of a value among their parameters. The library allocates by these
+// numbers, even if they are damaged.
 void require_possible_filters(hid_t dataset, size_t value_bytes, const Hdf5Dataset& facts, const std::filesystem::path& path) {
   constexpr size_t kValues = 2, kBytes = 4;  // H5Zscaleoffset.c, H5Znbit.c
   const Hdf5Handle list(H5Dget_create_plist(dataset), H5Pclose);

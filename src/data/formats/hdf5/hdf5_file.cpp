@@ -49,7 +49,7 @@ herr_t take_innermost(unsigned n, const H5E_error2_t* entry, void* text) {
   return 0;
 }
 
-// Failed calls of the system come with the time, a line break, the descriptor and addresses; what the system said is of use.
+// Failed calls of the system come with the time, a line break, the descriptor and addresses; only its message is of use.
 std::string without_internals(const std::string& reason) {
   constexpr std::string_view kSaid = "error message = '";
   const size_t begin = reason.find(kSaid);

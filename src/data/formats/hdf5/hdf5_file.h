@@ -46,7 +46,7 @@ struct Hdf5Dataset {
   bool is_plain = false;             // `dtype` says all: a type of core/dtype.h in either byte order, without padding
   std::vector<std::string> filters;  // "deflate", "shuffle", ...
   uint64_t stored_bytes = 0;         // in the file; 0 when nothing was written
-  std::optional<double> fill;        // what a writer chose for values that are not written; of numbers
+  std::optional<double> fill;        // a writer's value for cells that are not written; numbers only
   std::optional<uint64_t> offset;    // first byte in the file: contiguous, allocated, unfiltered, in this very file
 };
 
@@ -61,7 +61,7 @@ struct Hdf5Create {
       codec{};  // one of those of hdf5_filters.h, after a byte shuffle where it has none of its own; needs chunks
 };
 
-// An open file. Closed by the destructor, which hides what closing says: writers call close().
+// An open file. The destructor closes it and hides errors, so writers call close().
 class Hdf5File {
  public:
   static Hdf5File open(const std::filesystem::path& path);  // read-only, without file locks (parallel file systems)
@@ -81,7 +81,7 @@ class Hdf5File {
   bool has_dataset(std::string_view name) const;
   Hdf5Dataset dataset(std::string_view name) const;  // DataError with the names that there are
 
-  // For readers that decode chunks without the library (hdf5_chunks.h). Nothing where they cannot: another type, other filters,
+  // For readers that decode chunks without the library (hdf5_chunks.h). Nullopt where they cannot: another type, other filters,
   // bytes in other files. The place is that of the chunk whose first cell is given.
   std::optional<ChunkLayout> chunk_layout(std::string_view name) const;
   ChunkPlace chunk_place(std::string_view name, const Extents& first_cell) const;

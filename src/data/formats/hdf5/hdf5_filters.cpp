@@ -13,7 +13,7 @@ namespace {
 
 constexpr std::array<std::string_view, 6> kBloscCompressors{"blosclz", "lz4", "lz4hc", "snappy", "zlib", "zstd"};
 
-// How many bytes a chunk has when it is decoded, as it says itself.
+// Bytes of a chunk after decoding, by its own header.
 size_t declared_bytes(const Codec& codec, std::span<const std::byte> stored) {
   uint64_t size = 0;
   if (codec.kind == CodecKind::Zstd) {

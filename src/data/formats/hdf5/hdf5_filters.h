@@ -13,14 +13,14 @@ namespace welkin::data {
 
 inline constexpr int kHdf5Blosc = 32001, kHdf5Lz4 = 32004, kHdf5Zstd = 32015;
 
-// Under Hdf5Lock, once, before a file is opened.
+// Called once under Hdf5Lock, before a file is opened.
 void register_hdf5_filters();
 
-// The codec that a filter and its parameters mean, `width` being the bytes of a value; none for filters that are not ours. For
-// readers that decode chunks without the library.
+// The codec of a filter with its parameters, for values of `width` bytes; nullopt for filters that are not ours. For readers
+// that decode chunks without the library.
 std::optional<Codec> codec_of_hdf5_filter(int filter, std::span<const unsigned> parameters, size_t width);
 
-// The parameters to give H5Pset_filter, for a chunk of so many bytes. The codec is one of the three.
+// The parameters for H5Pset_filter, for a chunk of so many bytes. The codec is one of the three.
 struct Hdf5FilterSettings {
   int filter = 0;
   std::vector<unsigned> parameters;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Internal to hdf5_*.cpp: an owned HDF5 identifier, the words of the error stack, and what an open file holds. Everything here is
-// used under an Hdf5Lock.
+// Internal to hdf5_*.cpp: an owned HDF5 identifier, the text of the error stack, and the state of an open file. Everything here
+// is used under an Hdf5Lock.
 #pragma once
 
 #include <hdf5.h>
@@ -15,7 +15,7 @@
 
 namespace welkin::data {
 
-// Closed by the destructor under the lock.
+// The destructor closes it under the lock.
 class Hdf5Handle {
  public:
   using Close = herr_t (*)(hid_t);
@@ -59,7 +59,7 @@ struct Hdf5File::Impl {
 // A float of 16 bits with so many bits of exponent (5: IEEE half, 8: bfloat16): HDF5 1.10 has no name for them.
 Hdf5Handle hdf5_two_byte_float(size_t exponent_bits);
 
-// Memory type of what is read and written.
+// Memory type of the values that are read and written.
 hid_t hdf5_memory_type(Hdf5Type type);
 
 }  // namespace welkin::data

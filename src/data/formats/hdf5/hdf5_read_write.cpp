@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Hyperslabs in and out, and the making of data sets.
+// Reads and writes hyperslabs, and creates data sets.
 #include <array>
 
 #include "core/checked.h"
@@ -75,7 +75,7 @@ void check_is_number(const Hdf5File& file, hid_t dataset, std::string_view name)
       "Convert it to float32");
 }
 
-// HDF5 itself would speak of a folder of plug-ins.
+// Names the filter that is absent. HDF5's own error would name a folder of plug-ins.
 void check_filters(const Hdf5File& file, hid_t dataset, std::string_view name) {
   const Hdf5Handle list(H5Dget_create_plist(dataset), H5Pclose);
   const int num_filters = H5Pget_nfilters(list.get());

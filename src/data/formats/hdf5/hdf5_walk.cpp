@@ -12,9 +12,9 @@ namespace {
 
 // Chunks beyond this are left to the reader, like values: decoding one would take as long as the whole walk.
 constexpr int64_t kMostChunkValues = int64_t{1} << 24;
-// An index of more takes seconds to pass through on a slow disk.
+// A larger index takes seconds to walk on a slow disk.
 constexpr int64_t kMostWalkedChunks = int64_t{1} << 16;
-// Of a data set whose filter the library alone undoes.
+// Most values of a data set with a filter that only the library decodes.
 constexpr int64_t kMostWalkedValues = int64_t{1} << 24;
 
 class Hdf5Walk {
@@ -33,7 +33,7 @@ class Hdf5Walk {
   }
 
  private:
-  // What a reader does after an error is to go on or to end; either way the library lives.
+  // Errors are ignored: a reader handles them, and the library has survived.
   template <typename Body>
   void part(const Body& body) {
     progress_();

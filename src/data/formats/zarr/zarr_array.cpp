@@ -19,7 +19,7 @@ namespace {
 
 constexpr uint64_t kMostShardChunks = uint64_t{1} << 24;
 
-// Where a value of a decoded chunk lies: byte strides along the array's axes.
+// Byte strides of a decoded chunk along the array's axes.
 Extents decoded_strides(const Extents& chunk, const std::vector<size_t>& order, Dtype dtype) {
   const auto width = static_cast<int64_t>(dtype_bytes(dtype));
   Extents shape = chunk;
@@ -118,7 +118,7 @@ class ZarrStoredArray : public StoredArray {
     copy_part(values->data(), index, part, region, target);
   }
 
-  // Of the grid of decoded chunks, row-major.
+  // Number of a chunk in the grid of decoded chunks, row-major.
   int64_t chunk_number(const Extents& index) const {
     int64_t number = 0;
     for (size_t d = 0; d < index.size(); ++d) {
@@ -128,7 +128,7 @@ class ZarrStoredArray : public StoredArray {
     return number;
   }
 
-  // A chunk of bytes as they are: only what is needed of it.
+  // Copies the needed values of a chunk whose bytes are stored plainly.
   void copy_plain(const WatchedFile& file, const Extents& index, const ArrayRegion& part, const ArrayRegion& region,
                   const ValueTarget& target) const {
     if (file.size() != chunk_bytes_) {
@@ -141,7 +141,7 @@ class ZarrStoredArray : public StoredArray {
     file.copy(0, wanted, [&](const std::byte* bytes) { copy_part(bytes, index, part, region, target); });
   }
 
-  // `chunk` are the decoded bytes of the chunk at `index` of the decoded grid.
+  // `chunk` holds the decoded bytes of the chunk at `index` of the decoded grid.
   void copy_part(const std::byte* chunk, const Extents& index, const ArrayRegion& part, const ArrayRegion& region,
                  const ValueTarget& target) const {
     const Extents& size = array_.decoded_chunk();

@@ -15,20 +15,20 @@ namespace welkin::data {
 StoredArrayPtr make_zarr_array(const std::filesystem::path& folder, ZarrArray array, ArrayFacts facts,
                                std::shared_ptr<ChunkCache> cache = nullptr);
 
-// An array of texts of any length, as one of bytes that has its chunks and its compressors; what stands where no chunk is. Empty
-// for arrays of other types.
+// An array of texts of any length: its metadata as an array of bytes with the same chunks and compressors, and the text of
+// absent chunks. Empty for arrays of other types.
 struct LongTexts {
   Json metadata;
   std::string fill;
 };
 std::optional<LongTexts> long_text_metadata(const Json& json);
-// Of such an array of one dimension without shards, in UTF-8. DataError for a chunk that is damaged or larger than 4 MiB.
+// Texts of such an array of one dimension without shards, in UTF-8. DataError for a chunk that is damaged or beyond 4 MiB.
 std::vector<std::string> long_texts_of(const std::filesystem::path& folder, const ZarrArray& array, const std::string& fill);
 // The first `count` texts of a decoded chunk of it, which `path` names in errors.
 std::vector<std::string> long_texts_in(std::span<const std::byte> chunk, size_t count, const std::filesystem::path& path);
 
-// Where the chunks of a shard lie, from the bytes of its index; checks the checksum and that each lies in the file. A chunk that
-// was not written has size 0. Throws CodecFailure.
+// Places of the chunks of a shard, from the bytes of its index; checks the checksum and that each lies in the file. A chunk
+// that was not written has size 0. Throws CodecFailure.
 struct ShardPlace {
   uint64_t offset = 0, size = 0;
 };

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a Zarr array says about itself: version 2 (.zarray) and version 3 (zarr.json). Torch-free; the text is hostile.
+// The metadata of a Zarr array: version 2 (.zarray) and version 3 (zarr.json). Torch-free; the text is hostile.
 #pragma once
 
 #include <optional>
@@ -47,7 +47,7 @@ struct ZarrArray {
   std::string chunk_file(const Extents& index) const;
 };
 
-// Why an array is none of ours (a type that is no number, a codec that is unknown) is a text; broken metadata is a DataError.
+// The reason why an array cannot be read (a type that is no number, an unknown codec). Broken metadata is a DataError.
 struct ZarrRefusal {
   std::string reason;
 };
@@ -56,7 +56,7 @@ inline constexpr uint64_t kMaxZarrMetadataBytes = uint64_t{64} << 20;
 
 // An array of texts of fixed length as one of characters, along one axis more. Empty for arrays of other types.
 std::optional<Json> text_array_metadata(const Json& json);
-// Of such an array, in UTF-8, without what fills them up.
+// The texts of such an array, in UTF-8, without their padding.
 std::vector<std::string> texts_of(const StoredArray& characters);
 
 // `attributes` are those of .zattrs. Throws ZarrRefusal and DataError.

@@ -116,7 +116,7 @@ class ZarrOpener {
     }
   }
 
-  // Of one dimension, such as names of channels. What is wrong with them is no obstacle: numbers do not need them.
+  // Adds an array of texts of one dimension, such as names of channels. Faults in it are ignored: numbers do not need it.
   void add_texts(const fs::path& folder, const std::string& name) {
     constexpr int64_t kMostTexts = 65536, kMostCharacters = int64_t{1} << 22;
     const bool old = is_file(folder / ".zarray");

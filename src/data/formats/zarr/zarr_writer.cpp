@@ -28,7 +28,7 @@ std::string zarr2_type(Dtype dtype) {
   return header.substr(header.find(": '") + 3, 3);
 }
 
-// Every chunk has a file. Of arrays with named axes xarray takes any fill value for that of missing values.
+// Every chunk has a file. With named axes there is no fill value: xarray would take it for that of missing values.
 Json zarr2_fill(const OutputArray& array) {
   if (!array.axes.empty()) return {};
   return array.dtype == Dtype::Bool ? Json(false) : Json(0);

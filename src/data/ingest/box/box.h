@@ -23,7 +23,7 @@ struct BoxOptions {
   std::vector<std::string> vector;  // channels scaled by one factor without an offset: components along axes 0, 1, 2 of the box
   std::vector<std::string>
       log;                     // channels of which the decimal logarithm is taken first; zeros become the smallest positive value
-  std::vector<int64_t> shape;  // how the values of a data set are to be read, if not as stored (same count)
+  std::vector<int64_t> shape;  // the shape in which the values of a data set are read, if not as stored (same count)
   int64_t cells = 0;           // edge of the mesh on which particles (GenericIO) become the field particles/density
   double valid_fraction = 0;   // of the box along `valid_axis`, at its end, held back; 0 = no valid.h5
   int64_t valid_axis = 0;      // 0, 1 or 2
@@ -35,10 +35,10 @@ struct BoxOptions {
   CheckHelper helper{};             // likewise
 };
 
-// written = (transform(x) - offset) / scale with mean and deviation over the training part; the attributes `transform`, `offset`
-// and `scale` of each data set say it per channel, `channels`, `units`, `periodic` and `axes` what it is. Levels ascend along
-// axis 0, rows go from the north, columns eastward. Memory: one channel. Throws DataError; the output appears as a whole or not
-// at all.
+// written = (transform(x) - offset) / scale with mean and deviation over the training part; the attributes `transform`,
+// `offset` and `scale` of each data set give it per channel; `channels`, `units`, `periodic` and `axes` describe the data.
+// Levels ascend along axis 0, rows go from the north, columns eastward. Memory: one channel. Throws DataError; the output
+// appears as a whole or not at all.
 Report ingest_box(const BoxOptions& options);
 
 }  // namespace welkin::data::ingest

@@ -16,7 +16,7 @@ namespace {
 
 constexpr size_t kParticlesAtOnce = size_t{1} << 16;
 constexpr int64_t kMostCellsAlong = 2048;  // along an axis
-// Coordinates in single precision, and those that left the box in the last step of a simulation.
+// Tolerance for coordinates in single precision, and for particles that left the box in the last step of a simulation.
 constexpr double kOutside = 1e-3;  // of the extent
 
 // The two points of the mesh beside a particle along an axis, and their shares.
@@ -35,7 +35,7 @@ Neighbours neighbours(double place, int64_t cells) {
 
 class ParticleGrid {
  public:
-  // `variable`: whose mean is asked for, too; may be empty.
+  // `variable` is averaged, too; may be empty.
   ParticleGrid(int64_t cells, std::string variable) : cells_(cells), variable_(std::move(variable)), mass_(num_points()) {
     if (!variable_.empty()) sum_.resize(num_points());
   }

@@ -19,8 +19,8 @@ inline constexpr const char* kParticleDensity = "particles/density";
 // eight points around it. DataError: files of different boxes, a box without extent, no particles, particles outside of the box
 // or without a place, a checksum that is wrong.
 Volume particle_density(const std::vector<std::filesystem::path>& files, int64_t cells);
-// The same of one of their variables: its mean over the particles, each by its share of the point, so for a velocity that of the
-// matter there; 0 where there is none, of which a note says how often. Its unit is the file's, which GenericIO does not name.
+// The mean of one of their variables over the particles, weighted by their shares of the point: for a velocity, that of the
+// matter. Points without particles have 0; a note gives their number. Its unit is the file's, which GenericIO does not name.
 Volume particle_mean(const std::vector<std::filesystem::path>& files, const std::string& variable, int64_t cells);
 
 // The names of the fields, as `particles/...`.

@@ -61,7 +61,7 @@ VolumeReader::VolumeReader(std::vector<InputFile> files, std::filesystem::path c
   }
 }
 
-// Packed integers and fields with coordinates are netCDF's business.
+// Packed integers and fields with coordinates are left to netCDF.
 void VolumeReader::index_hdf5(size_t file) {
   const Hdf5File hdf5 = Hdf5File::open(files_[file].path);
   for (const auto& name : hdf5.dataset_names()) {
@@ -136,7 +136,7 @@ void VolumeReader::fail_unknown(const std::string& name) const {
   throw DataError("ingest", cat("no such field: field=", name), remedy);
 }
 
-// Where it is not built, the name may still be what is wrong.
+// Without the component, a wrong name may still be the cause, so the error lists the names.
 void VolumeReader::open_component(const std::string& name) {
   try {
     component_.emplace(component_path_, helper_);

@@ -176,7 +176,7 @@ class GribSource final : public Source {
   }
 
  private:
-  // Whether nothing but the first letters of "GRIB" is left of the file: ecCodes takes them for padding.
+  // True if the rest of the file is the first letters of "GRIB" alone: ecCodes takes them for padding.
   bool begins_message(int64_t end) {
     char rest[4];
     if (fseeko(file_.get(), end, SEEK_SET) != 0) return false;
@@ -240,7 +240,7 @@ class GribSource final : public Source {
     }
   }
 
-  // Where the point (row j, column i) stands in the order of the message.
+  // Index of the point (row j, column i) in the order of the message.
   static int64_t place(const Layout& layout, int64_t j, int64_t i) {
     if (layout.columns_first) return i * layout.height + (layout.alternating && i % 2 == 1 ? layout.height - 1 - j : j);
     return j * layout.width + (layout.alternating && j % 2 == 1 ? layout.width - 1 - i : i);

@@ -37,7 +37,7 @@ int bits_of(nc_type type) {
   }
 }
 
-// What netCDF writes where nothing was written; one-byte types have none (netCDF users' guide).
+// The value that netCDF leaves where nothing was written; one-byte types have none (netCDF users' guide).
 std::optional<double> default_fill(nc_type type) {
   switch (type) {
     case NC_SHORT:
@@ -150,7 +150,7 @@ DimensionRole role_of_coordinate(const VariablePlace& place, const std::string& 
   if (among(standard, kTurned)) return DimensionRole::Other;
   if (among(units, kNorth) || standard == "latitude") return DimensionRole::Latitude;
   if (among(units, kEast) || standard == "longitude") return DimensionRole::Longitude;
-  // Files by hand: units "degrees", or none, and a name or an axis that says which.
+  // Files made by hand have units "degrees" or none, and a name or an axis that says which.
   const std::string axis = text_attribute(place.group, place.variable, "axis");
   const bool degrees = units.starts_with("deg") && units.find(' ') == std::string::npos;
   if ((degrees && axis == "Y") || ((degrees || units.empty()) && among(name, kLatitudes))) return DimensionRole::Latitude;

@@ -27,10 +27,10 @@ struct VariablePlace {
 // The one-dimensional coordinate variable of a dimension, looked for in the group and its parents.
 std::optional<VariablePlace> coordinate_of(int group, int dimension);
 DimensionRole role_of(int group, int dimension);
-// By name and attributes of a coordinate variable.
+// The role of a coordinate variable, by its name and attributes.
 DimensionRole role_of_coordinate(const VariablePlace& place, const std::string& name);
 bool is_time(const VariablePlace& place);
-// By its name, standard name or axis, whatever its units say.
+// True by its name, standard name or axis, whatever its units.
 bool is_called_time(const VariablePlace& place, const std::string& name);
 
 // raw -> physical: factor * raw + offset, NaN where the raw value stands for none (CF conventions 1.10, section 2.5 and 8.1).

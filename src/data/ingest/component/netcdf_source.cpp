@@ -76,7 +76,7 @@ std::string name_of_dimension(const Variable& variable, const Axis& axis) {
   return name;
 }
 
-// What is known of a dimension that is of no use.
+// The reason why a dimension cannot be used.
 std::string why_no_axis(const Variable& variable, const Axis& axis) {
   const std::string name = name_of_dimension(variable, axis);
   const auto place = coordinate_of(variable.group, axis.dimension);
@@ -87,7 +87,7 @@ std::string why_no_axis(const Variable& variable, const Axis& axis) {
   return name + " is neither time, member, level, latitude nor longitude" + (units.empty() ? "" : " (units='" + units + "')");
 }
 
-// Why a variable on latitude and longitude cannot be taken; empty when it can.
+// The reason why a variable on latitude and longitude cannot be taken; empty when it can.
 std::string objection(const Variable& variable) {
   std::array<int, 6> seen{};
   for (const Axis& axis : variable.axes) {
@@ -139,7 +139,7 @@ std::string curvilinear(const Variable& variable, DimensionRole role) {
   return {};
 }
 
-// Why a variable is not on latitude and longitude.
+// The reason why a variable is not on latitude and longitude.
 std::string why_no_field(const Variable& variable) {
   nc_type type = NC_NAT;
   nc_inq_vartype(variable.group, variable.id, &type);
@@ -163,7 +163,7 @@ std::string why_no_field(const Variable& variable) {
   return reason;
 }
 
-// Coordinates, their bounds, and scalars: not meant as fields.
+// True for coordinates, their bounds, and scalars, which are not meant as fields.
 bool is_auxiliary(const Variable& variable, const std::set<std::string>& bounds) {
   const std::string name = name_of(variable.group, variable.id);
   if (variable.axes.empty() || bounds.contains(name)) return true;
@@ -197,7 +197,7 @@ std::optional<VariablePlace> time_of(const Variable& variable) {
   return axis != nullptr ? coordinate_of(variable.group, axis->dimension) : scalar_time(variable);
 }
 
-// A time at which a forecast began, for fields that hold later: it must not pass for theirs.
+// The reason why a time cannot be taken: it is the start of a forecast, while the fields hold later.
 std::string objection_to_time(const Variable& variable) {
   const auto time = time_of(variable);
   if (!time || text_attribute(time->group, time->variable, "standard_name") != "forecast_reference_time") return {};
@@ -339,7 +339,7 @@ class NetcdfSource final : public Source {
     if (reason.empty()) add_planes(tables, variable, axes, index, ordinal << kPlaneBits);
   }
 
-  // In the order of the file: the last dimension but latitude and longitude runs fastest.
+  // Adds planes in the order of the file: the last dimension but latitude and longitude runs fastest.
   static void add_planes(Tables& tables, const Variable& variable, const PlaneAxes& axes, int32_t index, int64_t base) {
     int64_t count = 1;
     for (const Axis& axis : variable.axes) {

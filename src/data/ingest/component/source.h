@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Inside libwelkin_ingest.so: what a GRIB and a netCDF file have in common. Nothing here is seen by libwelkin.so, which knows
+// Inside libwelkin_ingest.so: the common interface of GRIB and netCDF files. Nothing here is seen by libwelkin.so, which knows
 // ../source/component_abi.h alone.
 #pragma once
 
@@ -15,7 +15,7 @@
 
 namespace welkin::ingest_component {
 
-// What is wrong with the file, in words; becomes the error text of the C functions.
+// A fault of the file, in words; becomes the error text of the C functions.
 struct SourceError : std::runtime_error {
   using std::runtime_error::runtime_error;
 };

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// libwelkin_ingest.so from this side: opened on first use, everything that it says is checked before it is believed.
+// libwelkin_ingest.so as seen from libwelkin.so: opened on first use. Everything that it returns is checked before use.
 #pragma once
 
 #include <cstdint>
@@ -55,9 +55,9 @@ class Component {
  public:
   // `path` empty: libwelkin_ingest.so in the folder of libwelkin.so. Throws DataError with the remedy when it is not there.
   // `helper`: the program welkin-check-files, in whose processes the library then runs. Without one it runs in this process;
-  // where its program is not there, on_absent hears so.
+  // on_absent is called where its program is not there.
   explicit Component(const std::filesystem::path& path = {}, const CheckHelper& helper = {});
-  // Functions that are there already; kept.
+  // Takes functions that are loaded already; keeps the reference.
   explicit Component(const welkin_ingest_api& api);
   ~Component();
 

@@ -10,7 +10,7 @@
 #define WELKIN_INGEST_ABI 2
 #define WELKIN_INGEST_ENTRY "welkin_ingest_component"
 
-// What one file may hold at most; a file that holds more is refused by both sides.
+// Limits of one file. Both sides refuse a file that holds more.
 #define WELKIN_INGEST_MAX_VARIABLES 4096
 #define WELKIN_INGEST_MAX_GRIDS 256
 #define WELKIN_INGEST_MAX_PLANES (INT64_C(1) << 24)  // a year of hours of 50 variables on 37 levels

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What kind of file this is, by its first bytes, never by its name.
+// The format of a file by its first bytes, never by its name.
 #pragma once
 
 #include <cstddef>

@@ -109,7 +109,7 @@ bool is_same(const std::vector<double>& a, const std::vector<double>& b) {
   return std::ranges::equal(a, b, [](double x, double y) { return std::abs(x - y) <= kSameDegrees; });
 }
 
-// Where `other` holds the first of `longitude`, if both are the same points of the circle in the same order.
+// Index in `other` of the first of `longitude`, if both are the same points of the circle in the same order.
 std::optional<size_t> turn_between(const std::vector<double>& longitude, const std::vector<double>& other) {
   const size_t count = longitude.size();
   if (other.size() != count) return std::nullopt;

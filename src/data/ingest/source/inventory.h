@@ -20,7 +20,7 @@ struct Grid {
   int64_t num_points() const { return static_cast<int64_t>(latitude.size() * longitude.size()); }
 };
 
-// How the fields of one grid lie in one file.
+// The order in which the fields of one grid lie in one file.
 struct Layout {
   int32_t grid = 0;  // index into Inventory::grids
   bool south_first = false, east_first = false;

@@ -32,7 +32,7 @@ class HeaderWalk {
   }
 
  private:
-  // Of one variable: all of it, or what one record has of it.
+  // The values of one variable: all of them, or those in one record.
   struct Values {
     uint64_t begin = 0, bytes = 0;
     bool is_record = false;

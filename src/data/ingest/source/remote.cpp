@@ -28,7 +28,7 @@ void set_remote_error(std::string_view text, char* error, int64_t capacity) {
   error[length] = '\0';
 }
 
-// False: silence.
+// False after so many seconds of silence.
 bool wait_for_answer(int output, int64_t seconds) {
   for (;;) {
     pollfd news{.fd = output, .events = POLLIN, .revents = 0};
@@ -45,7 +45,7 @@ struct RemoteSource {
   int64_t patience_s = 0;
   bool failed = false;
 
-  // Sends, waits, and takes what fits exactly into `results`.
+  // Sends, waits, and takes an answer that fills `results` exactly.
   int call(const RemoteRequest& request, std::string_view path, std::span<std::byte> results, char* error, int64_t capacity) {
     const auto lost = [&](const std::string& why) {
       failed = true;

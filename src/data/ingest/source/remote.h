@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // libwelkin_ingest.so in processes of its own: `welkin-check-files ingest LIBRARY` serves the functions of component_abi.h over
-// its pipes, a process for each open file. What a damaged file does to ecCodes or netCDF-C ends that process, and is an error
-// here.
+// its pipes, a process for each open file. A damaged file on which ecCodes or netCDF-C crashes ends that process alone, and is
+// an error here.
 #pragma once
 
 #include <cstdint>
@@ -19,8 +19,8 @@ namespace welkin::data::ingest {
 
 class Component;
 
-// The side of the child: answers until `input` ends. Returns the exit code. `allow_seconds` hears before each call how many
-// seconds of CPU the call may take; a program that serves nothing else limits itself to them, so that an endless loop in the
+// The side of the child: answers until `input` ends. Returns the exit code. `allow_seconds` is called before each call with the
+// seconds of CPU that it may take; a program that serves nothing else limits itself to them, so that an endless loop in the
 // library ends it.
 int serve_component(const Component& component, int input, int output, const std::function<void(int64_t)>& allow_seconds);
 
@@ -35,7 +35,7 @@ class RemoteComponent {
   int open(const char* path, int format, welkin_ingest_source** out, char* error, int64_t capacity);
   static const welkin_ingest_api& api();
 
-  // An opened file's process comes back when nothing failed in it.
+  // Takes back the process of a file where nothing failed in it.
   void take_back(std::unique_ptr<ChildProcess> child);
 
  private:

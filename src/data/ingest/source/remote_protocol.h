@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Internal to remote.cpp and serve.cpp: what goes over the pipes. Both ends are of one build, on one machine.
+// Internal to remote.cpp and serve.cpp: the messages over the pipes. Both ends are of one build, on one machine.
 #pragma once
 
 #include <cstddef>
@@ -28,7 +28,7 @@ struct RemoteReply {
 // Seconds that reading all headers of a file of so many bytes may take.
 constexpr int64_t remote_patience_s(uint64_t file_bytes) { return 4 + static_cast<int64_t>(file_bytes >> 23); }
 
-// All of it, or false: the other side is gone.
+// Transfers all bytes; false: the other side is gone.
 bool receive_all(int from, std::span<std::byte> bytes);
 bool send_all(int to, std::span<const std::byte> bytes);
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a channel of a file of fields is for. Input and target of a sample follow from the roles of the channels. Torch-free.
+// The role of each channel in a file of fields. Input and target of a sample follow from the roles of the channels. Torch-free.
 #pragma once
 
 #include <cstdint>
@@ -17,7 +17,7 @@ enum class ChannelRole {
   Static,      // "static": input only, and the same at all times
 };
 
-// Nothing for other words.
+// Nullopt for other words.
 std::optional<ChannelRole> parse_role(std::string_view name);
 std::string_view name_of(ChannelRole role);
 constexpr bool is_input(ChannelRole role) { return role != ChannelRole::Diagnostic; }
@@ -29,8 +29,8 @@ constexpr bool is_target(ChannelRole role) { return role == ChannelRole::Prognos
 std::vector<ChannelRole> channel_roles(const std::vector<std::string>& channels, const std::vector<std::string>& stored,
                                        const std::vector<std::string>& entries);
 
-// Channels of the file, in the order of a sample: prognostic ones first, as they are both input and target, then what is only
-// input (forcing, static) or only target.
+// Channels of the file, in the order of a sample: prognostic ones first, as they are both input and target, then those that are
+// only input (forcing, static) or only target.
 std::vector<int64_t> inputs_of(const std::vector<ChannelRole>& roles);
 std::vector<int64_t> targets_of(const std::vector<ChannelRole>& roles);
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Input channels that come from no file but are computed from time and place (solar angle, calendar, coordinates). The data set
-// appends them to its input; who implements this knows no file.
+// appends them to its input; implementations know no file.
 #pragma once
 
 #include <cstdint>

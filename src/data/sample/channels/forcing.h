@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Input channels that no file needs to hold, because time and place determine them: where the sun stands, the time of year and
-// day, and the point on the sphere. All are of order one, so they enter the model without normalisation.
+// Input channels that no file needs to hold, because time and place determine them: the position of the sun, the time of year
+// and day, and the point on the sphere. All are of order one, so they enter the model without normalisation.
 #pragma once
 
 #include <cstdint>

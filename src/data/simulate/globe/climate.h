@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What drives the two-layer atmosphere: sunlight of season and hour, a slab surface of land and sea, near-surface air temperature
+// Drives the two-layer atmosphere: sunlight of season and hour, a slab surface of land and sea, near-surface air temperature
 // and humidity, and the slope of the interface between cold and warm air. docs/reference/simulate.md gives the formulas.
 #pragma once
 
@@ -40,7 +40,7 @@ class Climate final : public WaterForcing {
   void advance_surface(double step_s);     // after the model's step, with the air that at_point saw
   ModeValues surface_temperature() const;  // one column of modes, K
 
-  // At rest, yearly means of a latitude: what the model starts from.
+  // Yearly mean of the surface temperature at rest, K, from which the model starts.
   double mean_surface_temperature(double sine_latitude) const;
   // Departure of the interface's radiative height from its mean, m, at the present time.
   double interface_height(double sine_latitude) const;

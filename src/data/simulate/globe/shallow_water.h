@@ -27,7 +27,7 @@ struct ShallowWaterOptions {
   double filter = 0.1;       // strength of the time filter
 };
 
-// What drives the water, evaluated at points.
+// The forcing of the water, evaluated at points.
 class WaterForcing {
  public:
   virtual ~WaterForcing() = default;
@@ -48,7 +48,7 @@ class ShallowWater {
   int64_t columns() const { return 3 * options_.layers + options_.tracers; }
   ModeValues& state() { return now_; }
   const ModeValues& state() const { return now_; }
-  // To be called after the state was set by hand: the next step starts the leapfrog anew.
+  // Call it after the state was set by hand: the next step starts the leapfrog anew.
   void restart() { fresh_ = true; }
 
   // Height of the ground (m), one column of modes; part of the lowest layer's surface.

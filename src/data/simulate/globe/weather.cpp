@@ -55,7 +55,7 @@ Provenance provenance_of(const WeatherOptions& o) {
   return p;
 }
 
-// What all years share.
+// The state that all years share.
 struct Stage {
   const WeatherOptions& options;
   const Provenance& provenance;

@@ -29,7 +29,7 @@ struct WeatherOptions {
 // The tutorials' set (26 + 2 + 1 years of 1460 steps at 360 x 720) times `scale` in years, steps and each side.
 void set_scale(WeatherOptions& options, double scale);
 
-// All problems together: ConfigError.
+// Throws one ConfigError with all problems.
 void validate(const WeatherOptions& options);
 
 // Writes train/, valid/ and test/ with <year>.h5 (`fields` (time, 20, lat, lon)), stats/global_means.npy, global_stds.npy (1, 20,

@@ -15,7 +15,7 @@ class WeatherStatistics {
  public:
   WeatherStatistics(int64_t channels, int64_t points, int64_t years);
 
-  // What one year adds; owned by the thread that runs it.
+  // The sums of one year; owned by the thread that runs it.
   struct Year {
     std::vector<double> sum, squares;  // per channel
     std::vector<int64_t> field;        // (channel, point), units of 2^-20

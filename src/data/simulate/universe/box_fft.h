@@ -32,7 +32,7 @@ class BoxFft {
   void inverse_planes();
   // Along axis 0: transform, edit every row of modes, transform back. Nothing divides by edge^3: edit() does.
   void filter(const EditRow& edit);
-  // The modes are what `fill` writes, then transform back along axis 0.
+  // Takes the modes that `fill` writes, then transforms back along axis 0.
   void synthesise(const EditRow& fill);
 
  private:

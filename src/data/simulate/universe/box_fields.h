@@ -23,7 +23,7 @@ struct GasClosure {
   double shock_density = 3.0;       // mean densities at which half of the unresolved motion has become heat
 };
 
-// How a stored channel follows from the physical one; all stored values lie in [-1, 1].
+// Scaling from physical to stored channels; all stored values lie in [-1, 1].
 struct BoxScaling {
   double velocity_km_s = 2000.0;  // stored = velocity / this
   double log_density = 14.0;      // stored = ln(density) / this, density in mean densities, at least density_floor

@@ -32,7 +32,7 @@ class ForceWindow {
   std::vector<std::array<float, 3>> gradient_;  // (planes, edge, edge)
 };
 
-// How many planes of `bytes_each` fit beside `fixed_bytes`, at least 1 and at most `most`. ConfigError naming what is needed.
+// Number of planes of `bytes_each` that fit beside `fixed_bytes`, at least 1 and at most `most`. ConfigError naming the need.
 int64_t planes_that_fit(std::string_view what, int64_t bytes_each, int64_t fixed_bytes, int64_t most, int64_t window_bytes);
 
 }  // namespace welkin::data::simulate

@@ -9,7 +9,7 @@
 namespace welkin::data::simulate {
 
 std::complex<double> white_mode(uint64_t key, int64_t k0, int64_t k1, int64_t k2) {
-  // Of k and -k the one whose first non-zero number is positive is drawn, the other is its conjugate.
+  // One of k and -k is drawn: that whose first non-zero number is positive. The other is its conjugate.
   const bool mirrored = k0 < 0 || (k0 == 0 && (k1 < 0 || (k1 == 0 && k2 < 0)));
   if (mirrored) k0 = -k0, k1 = -k1, k2 = -k2;
   const auto word = [](int64_t k) { return static_cast<uint64_t>(static_cast<uint32_t>(static_cast<int32_t>(k))); };

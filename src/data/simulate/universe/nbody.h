@@ -36,7 +36,7 @@ struct NbodyOptions {
 // The sizes of the tutorials' boxes (1024 and 512) times `scale`, even, at least 16.
 void set_scale(NbodyOptions& options, double scale);
 
-// All problems together: ConfigError.
+// Throws one ConfigError with all problems.
 void validate(const NbodyOptions& options);
 
 // Writes downsamp_2048crop_train.h5, downsamp_1024crop_valid.h5 (Nbody (4, L, L, L), Hydro (5, L, L, L)), their npy twins

@@ -20,8 +20,8 @@
 
 namespace welkin::data::simulate {
 
-// How the particles are placed at the start: to first order in the initial density, or to second (2LPT), whose transients die out
-// much sooner.
+// The placement of the particles at the start: to first order in the initial density, or to second (2LPT), whose transients die
+// out much sooner.
 enum class StartOrder { Zeldovich, Second };
 
 struct ParticleMeshOptions {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Where the particles stand and how they move at the start: Lagrangian perturbation theory of first or second order (Scoccimarro
+// Positions and momenta of the particles at the start: Lagrangian perturbation theory of first or second order (Scoccimarro
 // 1998, MNRAS 299, 1097, appendix D2). x = q + D psi + D2 psi2 with psi = -grad phi, laplacian(phi) = delta, and psi2 = grad
 // phi2, laplacian(phi2) = sum over i < j of phi_ii phi_jj - phi_ij^2. Needs no memory beyond the stores: while the second order
 // is made, the six components of displacement and momentum hold the second derivatives of phi.
@@ -55,7 +55,7 @@ void ParticleMesh::synthesise(const DensityModes& modes) {
   fft.inverse_planes();
 }
 
-// Left in the first component of the displacement.
+// The result is in the first component of the displacement.
 void ParticleMesh::second_order_source(const DensityModes& density) {
   const int64_t n = options_.edge, area = n * n;
   const auto slot = [&](size_t tide) -> PlaneStore& { return tide < 3 ? displacement_ : momentum_; };
