@@ -11,7 +11,7 @@
 
 namespace welkin {
 
-// A whole number of digits alone; nothing where it is none or has more than nine.
+// A number of digits alone; nullopt where it is none or has more than nine.
 inline std::optional<int64_t> parse_count(std::string_view text) {
   constexpr size_t kMostDigits = 9;
   if (text.empty() || text.size() > kMostDigits || text.find_first_not_of("0123456789") != std::string_view::npos) return {};
@@ -20,7 +20,7 @@ inline std::optional<int64_t> parse_count(std::string_view text) {
   return value;
 }
 
-// Seconds; nothing where the text is no duration.
+// Seconds; nullopt where the text is no duration.
 inline std::optional<int64_t> parse_duration_s(std::string_view text) {
   constexpr int64_t kMinute = 60, kHour = 60 * kMinute, kDay = 24 * kHour;
   int64_t days = 0;

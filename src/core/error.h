@@ -10,7 +10,7 @@
 
 namespace welkin {
 
-// What a verb returns to the shell. 130 follows the shell's convention for SIGINT.
+// The exit code of a verb. 130 follows the shell's convention for SIGINT.
 enum class ExitCode : int {
   Done = 0,
   Other = 1,
@@ -24,7 +24,7 @@ enum class ExitCode : int {
 
 class Error : public std::runtime_error {
  public:
-  // `what` names the values (`name=value, other=value`), `remedy` says what the user is to do. Both without a final full stop.
+  // `what` names the values (`name=value, other=value`), `remedy` is what to do. Both come without a final full stop.
   Error(ExitCode code, std::string_view component, std::string_view what, std::string_view remedy);
   ExitCode exit_code() const { return code_; }
 
@@ -48,7 +48,7 @@ struct CheckpointError : Error {
   CheckpointError(std::string_view component, std::string_view what, std::string_view remedy)
       : Error(ExitCode::Checkpoint, component, what, remedy) {}
 };
-// The first SIGINT or SIGTERM arrived and nothing could be saved.
+// Thrown when the first SIGINT or SIGTERM arrived and nothing could be saved.
 struct Interrupted : Error {
   Interrupted(std::string_view component, std::string_view what, std::string_view remedy)
       : Error(ExitCode::Interrupted, component, what, remedy) {}
@@ -59,7 +59,7 @@ struct InternalError : Error {
       : Error(ExitCode::Other, "internal", what, "This is a bug in Welkin: please report it with the command that you ran") {}
 };
 
-// Set once at start, before threads exist, by what knows the rank ("rank 3, dp 1, tp 1"); empty in a run of one process.
+// Set once at start, before threads exist, by code that knows the rank ("rank 3, dp 1, tp 1"); empty in a run of one process.
 void set_process_label(std::string label);
 
 [[noreturn]] void check_failed(const char* condition, const char* file, int line, std::string_view what);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// An owned POSIX file descriptor, and the words for what the system refused. Below file.h; for writers that keep a file open.
+// An owned POSIX file descriptor, and error texts for refused system calls. Below file.h; for writers that keep a file open.
 #pragma once
 
 #include <cstdint>
@@ -40,7 +40,7 @@ FileDescriptor open_file(const std::filesystem::path& path, int flags, unsigned 
 void write_fully(const FileDescriptor& file, const std::filesystem::path& path, std::string_view bytes);
 
 // Asks the system to send these bytes to the disk now and goes on: a later sync_file has less to wait for. Only a hint
-// (sync_file_range(2)): what a file system does not know is left out, and errors are for sync_file to report.
+// (sync_file_range(2)): file systems without it ignore it, and errors are for sync_file to report.
 void begin_write_back(const FileDescriptor& file, uint64_t offset, uint64_t bytes);
 
 // fsync of an open file; of a file or folder by its path.

@@ -50,7 +50,7 @@ class TemporaryFile {
   const fs::path& path() const { return path_; }
   const FileDescriptor& descriptor() const { return descriptor_; }
 
-  // To be followed by a sync of the folder.
+  // The caller syncs the folder afterwards.
   void rename_to(const fs::path& target) {
     if (const int fault = watched(WriteStage::Rename, target)) throw file_error("rename the finished file to", target, fault);
     if (::rename(path_.c_str(), target.c_str()) != 0) throw file_error("rename the finished file to", target, errno);
@@ -64,7 +64,7 @@ class TemporaryFile {
 
 namespace {
 
-// What a link names, so that the link stays; a link to nothing is replaced.
+// The file that a link names, so that the link stays; a link to nothing is replaced.
 fs::path target_of(const fs::path& path) {
   std::error_code missing;
   if (!fs::is_symlink(path, missing)) return path;
@@ -158,7 +158,7 @@ void FilesTogether::write(const fs::path& path, const std::function<void(const f
 // A sync makes the file system write down what others of its files wait for, too: one after each file holds up the next one.
 void FilesTogether::finish() {
   std::set<fs::path> folders;
-  // By their paths: the writers may have replaced the files that we made.
+  // Syncs them by their paths: the writers may have replaced the files that we made.
   for (const File& file : files_) sync_path(file.temporary.path());
   for (File& file : files_) {
     file.temporary.rename_to(file.target);

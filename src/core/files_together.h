@@ -9,7 +9,7 @@
 namespace welkin {
 
 // Files that become visible together: each is written under a temporary name, and while the disk works on one the next is
-// written. finish() syncs and renames all; whatever is not finished is removed. Throws DataError as file.h does. Of one thread.
+// written. finish() syncs and renames all; unfinished files are removed. Throws DataError as file.h does. Not thread-safe.
 class FilesTogether {
  public:
   FilesTogether();

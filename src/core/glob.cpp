@@ -6,7 +6,7 @@ namespace {
 
 bool is_wild(char c) { return c == '*' || c == '?'; }
 
-// ends[i]: the end in `name` of what pattern[0, i) took. Goes back to the last star only: an earlier one could not do better.
+// ends[i]: the end in `name` of the match of pattern[0, i). Goes back to the last star only: earlier ones could not do better.
 std::optional<std::vector<size_t>> glob_ends(std::string_view pattern, std::string_view name) {
   std::vector<size_t> ends(pattern.size() + 1, 0);
   constexpr size_t kNone = std::string_view::npos;

@@ -9,8 +9,8 @@
 
 namespace welkin {
 
-// What the stars and question marks of `pattern` stand for where it matches the whole of `name`, from left to right; a star takes
-// as little as it can. Nothing where it does not match. The time is at most the product of the lengths.
+// The texts that the stars and question marks of `pattern` match in the whole of `name`, from left to right. A star takes as
+// little as it can. Nullopt where it does not match. The time is at most the product of the lengths.
 std::optional<std::vector<std::string>> glob_match(std::string_view pattern, std::string_view name);
 
 bool matches_glob(std::string_view pattern, std::string_view name);

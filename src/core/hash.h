@@ -13,7 +13,7 @@
 
 namespace welkin {
 
-// XXH3, 64 bits, seed 0: what checkpoints and caches store.
+// XXH3, 64 bits, seed 0, for checkpoints and caches.
 uint64_t xxh3_64(std::span<const std::byte> bytes);
 // The classic XXH64, for formats that ask for it.
 uint64_t xxh64(std::span<const std::byte> bytes, uint64_t seed = 0);
@@ -29,7 +29,7 @@ class Xxh3 {
   Xxh3& operator=(Xxh3&&) noexcept;
 
   void update(std::span<const std::byte> bytes);
-  uint64_t digest() const;  // of what came so far
+  uint64_t digest() const;  // of the bytes so far
 
  private:
   struct State;

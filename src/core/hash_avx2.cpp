@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// No header of C++ with inline functions may be included here: the linker would take them for everybody's.
+// No header of C++ with inline functions may be included here: the linker would use their AVX2 code everywhere.
 #include "core/hash_avx2.h"
 
 #define XXH_INLINE_ALL

@@ -7,7 +7,7 @@
 
 namespace welkin {
 
-// False where the compiler was not given the flag; then nobody may call the others.
+// False where the compiler was not given the flag; then the functions must not be called.
 extern const bool kHasAvx2Hash;
 
 // `state`: an XXH3_state_t.

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Whether a file can be written at a place, asked before hours of work whose result goes there. The places are those of file.h:
-// what a symbolic link names is replaced and the link stays; a device or pipe is written to, since a rename would put a file
+// Checks that a file can be written, before hours of work whose result goes there. The rules are those of file.h: the
+// target of a symbolic link is replaced and the link stays; a device or pipe is written to, since a rename would put a file
 // there.
 #pragma once
 
@@ -10,7 +10,7 @@
 
 namespace welkin {
 
-// Why write_file_atomically() (file.h) would fail at this path, in words after "because"; empty where nothing speaks against it.
+// The reason why write_file_atomically() (file.h) would fail at this path, to follow "because"; empty where none is known.
 std::string trouble_with_output(const std::filesystem::path& path);
 
 // ConfigError with that reason. `name` is the flag or key that names the file.

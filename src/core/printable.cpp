@@ -12,7 +12,7 @@ struct CodeRange {
   uint32_t first, last;
 };
 
-// Controls, marks of direction, invisible characters, ends of lines, private use, what stands for no character.
+// Controls, marks of direction, invisible characters, ends of lines, private use, codes that are no characters.
 constexpr std::array<CodeRange, 14> kUnprintable{{{0x7f, 0x9f},
                                                   {0xad, 0xad},
                                                   {0x61c, 0x61c},
@@ -33,7 +33,7 @@ struct Character {
   uint32_t code = 0;
 };
 
-// At the beginning of `text`.
+// The character at the beginning of `text`.
 Character first_character(std::string_view text) {
   const auto byte = [&](size_t i) { return static_cast<uint32_t>(static_cast<unsigned char>(text[i])); };
   const uint32_t lead = byte(0);

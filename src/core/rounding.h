@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// How far apart two right computations of the same thing may be: from the unit roundoff u = 2^-p of a number format and the
-// length K of the longest sum. The one table of docs/reference/numerics.md, for `welkin verify` and for the tests alike.
-// Torch-free.
+// Bounds on the difference of two correct computations of the same thing: from the unit roundoff u = 2^-p of a number format
+// and the length K of the longest sum. The one table of docs/reference/numerics.md, for `welkin verify` and for the tests
+// alike. Torch-free.
 #pragma once
 
 #include <cmath>
@@ -14,15 +14,15 @@ struct NumberFormat {
   double roundoff;
 };
 inline constexpr NumberFormat kFp64{0x1p-53}, kFp32{0x1p-24}, kFp16{0x1p-11}, kBf16{0x1p-8};
-inline constexpr NumberFormat kTwoBf16{0x1p-16};  // the sum of two bfloat16, the smaller one what rounding leaves
+inline constexpr NumberFormat kTwoBf16{0x1p-16};  // the sum of two bfloat16; the smaller holds the rounding error
 
 // Independent roundings add up like a random walk: sqrt(K) u, relative to the root of the sum of squares. Four deviations.
 inline double sum_bound(const NumberFormat& format, int64_t reduction_length) {
   return 4 * std::sqrt(static_cast<double>(reduction_length)) * format.roundoff;
 }
 
-// K u: what no order of summation and no roundings can exceed, relative to the sum of absolute values. For sums whose terms have
-// one sign, where roundings are not independent (means of squares, norms).
+// K u: an upper bound for any order of summation and any roundings, relative to the sum of absolute values. For sums whose
+// terms have one sign, where roundings are not independent (means of squares, norms).
 inline double worst_sum_bound(const NumberFormat& format, int64_t reduction_length) {
   return static_cast<double>(reduction_length) * format.roundoff;
 }

@@ -19,8 +19,8 @@ class EditDistance {
     for (size_t i = 0; i < word.size(); ++i) places_[index_of(word[i])] |= uint64_t{1} << i;
   }
 
-  // Insertions, deletions, substitutions and swaps of two neighbours, each one edit: the last is the commonest typing error. What
-  // is farther than `most` is anything above it.
+  // Insertions, deletions, substitutions and swaps of two neighbours, each one edit: the last is the commonest typing error. A
+  // distance beyond `most` is any number above it.
   size_t to(std::string_view candidate, size_t most) const {
     const size_t longer = std::max(length_, candidate.size()), shorter = std::min(length_, candidate.size());
     if (longer - shorter > most || shorter == 0) return longer;

@@ -33,8 +33,8 @@ std::string join(const Range& items, std::string_view separator) {
 // At most `limit` of `candidates`, nearest first by edit distance, none farther than a third of the longer word: "did you mean".
 std::vector<std::string> nearest(std::string_view word, const std::vector<std::string>& candidates, size_t limit = 3);
 
-// `text` behind `indent` blanks in lines of at most `width` columns, cut at its blanks; the first line comes without its blanks,
-// for what stands before it.
+// `text` behind `indent` blanks in lines of at most `width` columns, cut at its blanks. The first line comes without the
+// indent, for the text before it.
 std::string wrapped(std::string_view text, size_t width, size_t indent);
 
 }  // namespace welkin

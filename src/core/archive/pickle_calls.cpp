@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The calls of a pickle that are understood, each as plain data.
+// The calls of a pickle that are accepted, each as plain data.
 #include <algorithm>
 #include <bit>
 #include <cstring>
@@ -15,7 +15,7 @@ namespace {
 constexpr std::string_view kSaveAnew =
     "Nothing of it was run. Save tensors, numbers and text only: torch.save(model.state_dict(), FILE), or safetensors";
 
-// As it may be printed.
+// The first 100 characters, with ? for those that cannot be printed.
 std::string shown(std::string_view text) {
   std::string out(text.substr(0, 100));
   std::ranges::replace_if(
@@ -61,7 +61,7 @@ void Unpickler::push_global(std::string_view module, std::string_view name) {
   push({.kind = PickleKind::Global, .text = std::move(global)});
 }
 
-// ("storage", class, key, location, number of elements), in old files with a view, which nothing writes any more.
+// ("storage", class, key, location, number of elements), in old files also a view, which no current writer stores.
 void Unpickler::push_storage() {
   const PickleNode parts = nodes_[pop()];
   if (parts.kind != PickleKind::Tuple || parts.items.size() < 5 || argument(parts, 0, PickleKind::Text).text != "storage") {
@@ -118,8 +118,8 @@ PickleNode Unpickler::called(PickleCall callee, const PickleNode& arguments) {
   refuse("it calls something that is only a value", kSaveAnew);
 }
 
-// The state that follows a value: attributes of an OrderedDict or a tensor, which say nothing about numbers; the byte order of a
-// numpy type, which does.
+// Sets the state that follows a value: attributes of an OrderedDict or a tensor, which say nothing about numbers; the byte
+// order of a numpy type, which does.
 void Unpickler::build() {
   const PickleNode& state = nodes_[pop()];
   const PickleNode& target = nodes_[top()];
@@ -200,7 +200,7 @@ PickleNode Unpickler::numpy_scalar(const PickleNode& arguments) const {
   return row->read(bytes);
 }
 
-// _codecs.encode(text, "latin1"): each character is a byte.
+// Undoes _codecs.encode(text, "latin1"): each character is a byte.
 PickleNode Unpickler::encoded(const PickleNode& arguments) const {
   const std::string& text = argument(arguments, 0, PickleKind::Text).text;
   if (argument(arguments, 1, PickleKind::Text).text != "latin1") refuse("text in an encoding other than latin1");

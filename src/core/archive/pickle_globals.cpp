@@ -60,7 +60,7 @@ constexpr std::array kTypes = std::to_array<TypeRow>({{"DoubleStorage", "float64
                                                       {"", "uint32", Dtype::U32},
                                                       {"", "uint64", Dtype::U64}});
 
-// What follows one of the modules and a blank; empty when it is in none of them.
+// The name behind one of the modules and a blank; empty when it is in none of them.
 std::string_view name_in(std::string_view global, std::string_view module) {
   if (!global.starts_with(module) || global.size() <= module.size() || global[module.size()] != ' ') return {};
   return global.substr(module.size() + 1);

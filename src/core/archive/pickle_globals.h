@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The names that a pickle may mention, and what each means here. Nothing that is not in this table is accepted.
+// The names that a pickle may mention, with the meaning of each here. Nothing that is not in this table is accepted.
 #pragma once
 
 #include <cstdint>
@@ -25,7 +25,7 @@ enum class PickleCall : uint8_t {
   Encode,  // text to bytes, how old pickles hold bytes
 };
 
-// What the global "module name" may do; nothing: it is refused.
+// The call that the global "module name" may make; nullopt: it is refused.
 std::optional<PickleCall> allowed_call(std::string_view global);
 // The element type of a storage class ("torch FloatStorage") or of a dtype ("torch float32").
 std::optional<Dtype> storage_dtype(std::string_view global);

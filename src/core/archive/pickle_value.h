@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a pickle of PyTorch describes, as plain data. Values refer to each other by number in one vector: a pickle may share
-// values and may even contain itself, so whoever walks it counts its steps.
+// The values of a PyTorch pickle, as plain data. Values refer to each other by number in one vector: a pickle may share values
+// and may even contain itself, so code that walks it counts its steps.
 #pragma once
 
 #include <cstdint>
@@ -44,7 +44,7 @@ struct PickleNode {
 struct Pickle {
   std::vector<PickleNode> nodes;
   PickleId root = 0;
-  uint64_t bytes = 0;  // that the pickle took; what follows is not its own
+  uint64_t bytes = 0;  // of the pickle itself; the bytes behind it are not its own
 
   const PickleNode& operator[](PickleId id) const { return nodes[id]; }
   const PickleNode& top() const { return nodes[root]; }

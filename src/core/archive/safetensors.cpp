@@ -58,7 +58,7 @@ std::vector<std::string> names_by_offset(const SafetensorsHeader& header) {
   return names;
 }
 
-// As the format demands: the tensors fill the data section, each byte belongs to one.
+// The format requires that the tensors fill the data section, and that each byte belongs to one of them.
 void check_coverage(const SafetensorsHeader& header, uint64_t data_bytes, std::string_view source) {
   uint64_t filled = 0;
   for (const std::string& name : names_by_offset(header)) {

@@ -58,7 +58,7 @@ class SafetensorsFile {
   std::vector<std::string> names_;
 };
 
-// Collects what is to be written, then writes it in one pass; memory stays at what one producer holds.
+// Collects the tensors to write, then writes them in one pass; memory stays at what one producer holds.
 class SafetensorsWriter {
  public:
   using Emit = std::function<void(std::span<const std::byte>)>;
@@ -78,7 +78,7 @@ class SafetensorsWriter {
   uint64_t write(const std::filesystem::path& path);
   // The same of a file that becomes visible with others.
   uint64_t write(const std::filesystem::path& path, FilesTogether& files);
-  // Of the file that was written.
+  // Bytes of the file that was written.
   uint64_t written_bytes() const { return written_bytes_; }
 
  private:

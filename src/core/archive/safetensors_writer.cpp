@@ -17,7 +17,7 @@
 namespace welkin {
 namespace {
 
-// Names and metadata come from users' models: what is not UTF-8 cannot stand in JSON.
+// Names and metadata come from users' models: text that is not UTF-8 cannot stand in JSON.
 std::string json_string(const std::string& text) {
   try {
     return nlohmann::json(text).dump();

@@ -144,7 +144,7 @@ void TorchContent::find_legacy_storages(const Pickle& keys, uint64_t position) {
   }
 }
 
-// The claimed sizes of all storages are there, before anything is allocated for them.
+// Checks that the bytes of all storages exist, before anything is allocated for them.
 void TorchContent::check_storages() const {
   std::unordered_map<std::string_view, uint64_t> seen;
   for (const PickleNode& node : pickle_.nodes) {

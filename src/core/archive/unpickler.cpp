@@ -269,7 +269,7 @@ void Unpickler::push_sequence(PickleKind kind, std::vector<PickleId> items) {
   append_items(items, kind);
 }
 
-// To the container on top of the stack.
+// Appends to the container on top of the stack.
 void Unpickler::append_items(const std::vector<PickleId>& items, PickleKind kind) {
   PickleNode& container = nodes_[top()];
   if (container.kind != kind) refuse("items are added to something that is no container of this kind");
@@ -300,7 +300,7 @@ void Unpickler::recall(uint64_t slot) {
   push_existing(found->second);
 }
 
-// Up to a line feed.
+// The text up to a line feed.
 std::string_view Unpickler::line() {
   ByteCursor ahead = cursor_;
   uint64_t length = 0;

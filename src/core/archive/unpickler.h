@@ -19,7 +19,7 @@ class Unpickler {
   Pickle run();
 
  private:
-  // One operation each group; false: it is none of the group (unpickler.cpp).
+  // Each runs one group of operations; false: the operation is in another group (unpickler.cpp).
   bool run_constant(uint8_t operation);
   bool run_text(uint8_t operation);
   bool run_container(uint8_t operation);
@@ -27,7 +27,7 @@ class Unpickler {
   bool run_memo(uint8_t operation);
   bool run_call(uint8_t operation);
 
-  // What calls make (pickle_calls.cpp). `arguments` is the number of a tuple.
+  // Results of calls (pickle_calls.cpp). `arguments` is the number of a tuple.
   void push_global(std::string_view module, std::string_view name);
   void push_storage();
   void call();

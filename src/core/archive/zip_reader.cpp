@@ -25,7 +25,7 @@ struct Directory {
   uint64_t offset = 0, bytes = 0, entries = 0;
 };
 
-// Where the end record stands. It is the last thing in the file but for a comment, whose length it knows.
+// Place of the end record: the last thing in the file, but for a comment whose length it gives.
 uint64_t find_end(std::span<const std::byte> file, std::string_view source) {
   if (file.size() >= kEndBytes) {
     const uint64_t last = file.size() - kEndBytes;
@@ -164,7 +164,7 @@ void check_method(const CentralRow& row, std::string_view source) {
   }
 }
 
-// Where the data of an entry begins: behind its local header, which must name the same entry.
+// Place of an entry's data: behind its local header, which must name the same entry.
 uint64_t data_offset(std::span<const std::byte> file, const CentralRow& row, std::string_view source) {
   ByteCursor cursor(file, kZip, source, row.local);
   if (cursor.little<uint32_t>() != kLocalSignature) refuse_zip(source, cat("an entry has no local header: name=", row.name));

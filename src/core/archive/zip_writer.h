@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Zip files of stored entries, each at a multiple of 64 bytes so that it can be used in place from a mapping: what PyTorch reads.
+// Zip files for PyTorch: stored entries, each at a multiple of 64 bytes so that it can be used in place from a mapping.
 #pragma once
 
 #include <cstddef>
@@ -28,7 +28,7 @@ class ZipWriter {
   // `produce` emits exactly `num_bytes` in any number of pieces. Throws DataError on a full disk and the like.
   void add(const std::string& name, uint64_t num_bytes, const Producer& produce);
   void add(const std::string& name, std::span<const std::byte> bytes);
-  // The directory. Nothing may be added afterwards.
+  // Writes the directory. Nothing may be added afterwards.
   void finish();
 
  private:

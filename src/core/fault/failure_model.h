@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What checkpoints and failures cost a run, and which interval between checkpoints costs least. Failures come at any instant with
-// a constant rate, also while a checkpoint is written and while the run starts again. Arithmetic.
+// The cost of checkpoints and failures to a run, and the interval between checkpoints of least cost. Failures come at any
+// instant with a constant rate, also while a checkpoint is written and while the run starts again. Arithmetic.
 #pragma once
 
 namespace welkin {
@@ -20,7 +20,7 @@ double young_interval_s(const FailureCosts& costs);
 // Higher order: two more terms of a series in held_s / (2 mtbf_s); mtbf_s where half of held_s is more than that. J. T. Daly,
 // Future Generation Computer Systems 22 (2006) 303, equation 37.
 double daly_interval_s(const FailureCosts& costs);
-// Where goodput() is greatest; at least so long that a checkpoint is written before the next one begins.
+// The interval of greatest goodput(); at least so long that a checkpoint is written before the next one begins.
 double best_interval_s(const FailureCosts& costs);
 
 // Share of the time that goes into training which is not lost. A start that goes on for a time t until the next failure brings

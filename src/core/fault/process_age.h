@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// How long this process has been there: what a restart takes begins before main().
+// The age of this process: a restart takes time before main() begins.
 #pragma once
 
 namespace welkin {

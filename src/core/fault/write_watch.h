@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Who watches files being written: file.h asks before each stage, and the watch may let the stage fail as a disk would, or end
-// the process there. For fault injection and tests; without a watch a stage costs one load.
+// A watch over files being written. file.h asks it before each stage; it may let the stage fail as a disk would, or end the
+// process there. For fault injection and tests; without a watch a stage costs one load.
 #pragma once
 
 #include <filesystem>
@@ -8,13 +8,13 @@
 
 namespace welkin {
 
-// What is about to be done to a file, or to the folder that holds it.
+// The stage that comes next for a file, or for the folder that holds it.
 enum class WriteStage { Create, Write, Sync, Rename };
 
-// 0: go on; else the errno with which the stage fails. Called on the writing threads, several at a time.
+// Returns 0 to go on, else the errno with which the stage fails. Called on the writing threads, several at a time.
 using WriteWatch = std::function<int(WriteStage, const std::filesystem::path&)>;
 
-// The watch of the process while it lives. At most one lives at a time, and no file is being written when it begins or ends.
+// Sets the process's watch while it lives. At most one lives at a time, and no file is being written when it begins or ends.
 class WriteWatchScope {
  public:
   explicit WriteWatchScope(WriteWatch watch);
@@ -26,7 +26,7 @@ class WriteWatchScope {
   WriteWatch watch_;
 };
 
-// What the watch says; 0 where there is none.
+// The watch's answer; 0 where there is no watch.
 int watched(WriteStage stage, const std::filesystem::path& path);
 
 }  // namespace welkin

@@ -20,7 +20,7 @@ namespace fs = std::filesystem;
 constexpr size_t kLongestText = size_t{1} << 16;  // of /proc/self/cgroup: a line per controller
 constexpr size_t kDeepest = 64;                   // groups below each other that are looked at
 
-// The first bytes alone: these files are made by the kernel, or mounted over.
+// Reads the first bytes alone: these files are made by the kernel, or mounted over.
 std::string beginning_of(const fs::path& path, size_t most) {
   std::ifstream file(path, std::ios::binary);
   std::string text(most, '\0');

@@ -32,14 +32,14 @@ int affinity_cores() {
   return static_cast<int>(std::thread::hardware_concurrency());
 }
 
-// Rounded up.
+// The cgroup's quota of cores, rounded up.
 int quota_cores() {
   constexpr double kMost = 1e6;
   const double cores = cgroup_limits().cores;
   return cores > 0 ? static_cast<int>(std::min(std::ceil(cores), kMost)) : INT_MAX;
 }
 
-// Of /proc/self/status: "VmPeak:   123 kB".
+// Parses the line "VmPeak: 123 kB" of /proc/self/status.
 uint64_t peak_address_bytes() {
   std::ifstream file("/proc/self/status");
   std::string word;
@@ -50,7 +50,7 @@ uint64_t peak_address_bytes() {
   return kilobytes * 1024;
 }
 
-// Of /proc/meminfo: "MemAvailable:   123 kB".
+// Parses the line "MemAvailable: 123 kB" of /proc/meminfo.
 uint64_t available_on_machine() {
   std::ifstream file("/proc/meminfo");
   std::string word;

@@ -11,7 +11,7 @@ namespace welkin {
 int usable_cores();
 
 std::string host_name();
-// Of the running kernel: equal for all containers of a machine, and for no other machine. Empty where there is none.
+// Identifier of the running kernel: equal for all containers of a machine, and for no other machine. Empty where there is none.
 std::string boot_id();
 
 // Resident memory of this process, now and at its highest.
@@ -25,8 +25,8 @@ uint64_t available_memory();
 // Threads that use memory again take none.
 uint64_t page_faults();
 
-// Bytes that this process had at most, and that it may have: of addresses where they are limited (ulimit -v), else of resident
-// memory and of the machine's.
+// Most bytes that this process had, and bytes that it may have: addresses where they are limited (ulimit -v), else resident
+// memory and the machine's.
 struct ProcessMemory {
   uint64_t peak = 0;
   uint64_t limit = 0;

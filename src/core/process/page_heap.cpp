@@ -29,7 +29,7 @@ std::unique_ptr<PageHeap> PageHeap::reserve(size_t bytes) {
   return std::unique_ptr<PageHeap>(new PageHeap(static_cast<std::byte*>(base), whole));  // the constructor is private
 }
 
-// A mapping that is a huge page longer: what is left over around whole ones goes back.
+// The mapping is one huge page longer than `bytes`: the rest around whole huge pages is unmapped.
 PageHeap::PageHeap(std::byte* base, size_t bytes) : base_(base), reserved_(bytes), resident_(bytes / kHugePage, false) {
   const auto address = reinterpret_cast<uintptr_t>(base);
   const size_t head = rounded_up(address, kHugePage) - address;
@@ -84,7 +84,7 @@ void PageHeap::trim() {
   use_.most_live = use_.live;
 }
 
-// Where a block of `bytes` begins from now on.
+// Takes a free range for a block of `bytes`. Returns its offset.
 size_t PageHeap::find(size_t bytes) {
   const auto fitting = by_size_.lower_bound({bytes, 0});
   if (fitting == by_size_.end() && !grow(bytes)) return kNowhere;
@@ -137,7 +137,7 @@ void PageHeap::remove_free(std::map<size_t, size_t>::iterator range) {
   free_.erase(range);
 }
 
-// The block will touch its pages; what that takes beyond the bound is released elsewhere first.
+// The block will touch its pages. As many pages beyond the bound are released elsewhere first.
 void PageHeap::count_resident(size_t offset, size_t bytes) {
   const size_t first = offset / kHugePage;
   const size_t last = (offset + bytes - 1) / kHugePage;
@@ -151,7 +151,7 @@ void PageHeap::count_resident(size_t offset, size_t bytes) {
   use_.resident += fresh * kHugePage;
 }
 
-// From the largest ranges first: they are the likeliest to be in nobody's way.
+// Starts with the largest ranges: they are the least likely to be needed soon.
 void PageHeap::release(size_t pages) {
   for (auto range = by_size_.rbegin(); range != by_size_.rend() && pages > 0; ++range) {
     if (range->first < kHugePage) return;
@@ -159,7 +159,7 @@ void PageHeap::release(size_t pages) {
   }
 }
 
-// At most `pages` of the huge pages that lie within a free range, from its end; says how many.
+// Releases at most `pages` of the huge pages that lie within a free range, from its end. Returns how many.
 size_t PageHeap::release_range(size_t offset, size_t bytes, size_t pages) {
   const size_t first = rounded_up(offset, kHugePage) / kHugePage;
   const size_t end = offset + bytes == top_ ? rounded_up(top_, kHugePage) : offset + bytes;  // nothing lies behind the top

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Memory for large blocks that stays with the process: what a training step gives back is what the next one takes, so that the
+// Memory for large blocks that stays with the process: the next training step takes the blocks that one gives back, so that the
 // kernel need not find and clear the same gigabyte for every step. In a virtual machine this is more than the clearing: a host
 // that is told of free pages takes them away within seconds, and bringing 2 MiB back was measured at 5.5 ms instead of 0.1.
 #pragma once
@@ -21,20 +21,20 @@ namespace welkin {
 // kernel. All functions may be called from any thread.
 class PageHeap {
  public:
-  // Reserves addresses and no memory. Null where so many are not to be had.
+  // Reserves addresses and no memory. Null where the system refuses.
   static std::unique_ptr<PageHeap> reserve(size_t bytes);
   PageHeap(const PageHeap&) = delete;
   PageHeap& operator=(const PageHeap&) = delete;
-  ~PageHeap();  // of blocks too
+  ~PageHeap();  // frees blocks too
 
   // Aligned to 4096 bytes, not cleared. Null when the range has no room.
   void* take(size_t bytes);
   void give_back(void* block);
 
-  // Gives all free pages back to the kernel and forgets what was taken once: for a new piece of work in the same process.
+  // Gives all free pages back to the kernel and resets the record of use: for a new piece of work in the same process.
   void trim();
 
-  // Whether an address is of this heap; size_of() is of a block, rounded up as it was taken.
+  // holds(): true for an address of this heap. size_of(): bytes of a block, rounded up as it was taken.
   bool holds(const void* address) const;
   size_t size_of(const void* block) const;
 

@@ -10,23 +10,23 @@
 
 namespace welkin {
 
-// Installs the handlers while it lives and puts the former ones back; what was blocked of their signals is heard from then on. At
-// most one lives at a time; whoever runs the verb makes it and passes it down. A signal that repeats within 100 ms counts once:
+// Installs the handlers while it lives and puts the former ones back; their signals are unblocked from then on. At most one
+// lives at a time; the code that runs the verb makes it and passes it down. A signal that repeats within 100 ms counts once:
 // the terminal and a launcher often both deliver the same Ctrl-C.
 class InterruptWatch {
  public:
   // Requeue: SIGUSR1 alone, with which a batch system announces the end of a job; the others end the process as they do without
-  // a watch, until watch_all(). None: all stay as they are; who runs the trainer within a program of its own asks by request().
+  // a watch, until watch_all(). None: all stay as they are; a program that embeds the trainer calls request().
   enum class Watched { All, Requeue, None };
   explicit InterruptWatch(Watched watched = Watched::All);
   ~InterruptWatch();
   InterruptWatch(const InterruptWatch&) = delete;
   InterruptWatch& operator=(const InterruptWatch&) = delete;
 
-  // From now on all three. What Requeue has seen before stays.
+  // Watches all three from now on. Signals that Requeue has seen stay.
   void watch_all();
 
-  // As if this signal had arrived. Any thread.
+  // Acts as if this signal had arrived. Any thread.
   void request(int number);
 
   bool requested() const { return signal_number() != 0; }

@@ -35,7 +35,7 @@ class IndexLoop {
   void wait_and_rethrow() {
     std::unique_lock lock(mutex_);
     done_.wait(lock, [&] { return running_ == 0; });
-    // Taken out: a late helper may be the last to let go of the loop, and must not free the exception that the caller is reading.
+    // Moved out: a late helper may be the last owner of the loop, and must not free the exception that the caller is reading.
     if (failed_) std::rethrow_exception(std::exchange(failure_, nullptr));
   }
 
@@ -112,7 +112,7 @@ void ThreadPool::wait() {
 
 void ThreadPool::parallel_for(int64_t count, const std::function<void(int64_t)>& body) {
   if (count <= 0) return;
-  // Shared: a helper may get its thread only after the loop is over, and must then find that nothing is left.
+  // The loop is shared: a helper may get its thread only after the loop is over, and must then find that nothing is left.
   const auto loop = std::make_shared<IndexLoop>(count, body);
   const int64_t helpers = std::min<int64_t>(count - 1, num_threads());
   for (int64_t i = 0; i < helpers; ++i) {

@@ -20,7 +20,7 @@ namespace welkin {
 struct ThreadPoolOptions {
   int num_threads = 1;         // at least 1
   size_t queue_capacity = 64;  // tasks waiting for a thread, at least 1
-  std::string name = "pool";   // what a debugger and `top -H` show, cut to 15 characters
+  std::string name = "pool";   // shown by debuggers and `top -H`, cut to 15 characters
 };
 
 class ThreadPool {
@@ -35,7 +35,7 @@ class ThreadPool {
 
   int num_threads() const { return static_cast<int>(threads_.size()); }
 
-  // Queues a task; waits while the queue is full. Not from inside a task: a pool full of waiting tasks would stand still.
+  // Queues a task; waits while the queue is full. Not from inside a task: a pool full of waiting tasks would deadlock.
   void submit(Task task);
 
   // Returns when every task so far is done, and rethrows the first exception that one of them threw since the last wait().
