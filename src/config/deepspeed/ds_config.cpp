@@ -11,7 +11,7 @@
 namespace welkin::config {
 namespace {
 
-// The YAML parser reads JSON, with lines for messages and limits; other YAML is refused.
+// The YAML parser reads JSON, with lines for messages and limits; other forms of YAML are refused.
 void expect_json(std::string_view text, const std::string& name) {
   const size_t first = text.find_first_not_of(" \t\r\n\xEF\xBB\xBF");
   if (first != std::string_view::npos && text[first] == '{') return;
@@ -26,7 +26,7 @@ void read_checkpointing(DsReader& reader) {
   reader.set("loop.activation_checkpointing_blocks", cat(*blocks.value), kName);
 }
 
-// A scale that stays: it neither grows nor falls below itself.
+// Reads a constant loss scale: it neither grows nor falls.
 void read_loss_scale(DsReader& reader) {
   constexpr std::string_view kStatic = "fp16.loss_scale", kPower = "fp16.initial_scale_power", kWindow = "fp16.loss_scale_window",
                              kLeast = "fp16.min_loss_scale";

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// DeepSpeed's JSON read: settings of our keys, each with its place, and what depends on the rest of the configuration. A key that
-// is absent, null or "auto" leaves what our own keys say.
+// Reads DeepSpeed's JSON: settings of our keys, each with its place, and values that depend on the rest of the configuration. A
+// key that is absent, null or "auto" leaves the value of our own key.
 #pragma once
 
 #include <cstdint>
@@ -29,7 +29,7 @@ struct DsWhole {
 
 struct DsConfig {
   std::string name;                      // of the file
-  std::vector<DsSetting> settings = {};  // a later one of a path holds
+  std::vector<DsSetting> settings = {};  // the last one of a path counts
   DsWhole train_batch = {}, micro_batch = {}, accumulation = {};
   DsWhole total_steps = {};                                     // of the scheduler
   std::vector<std::pair<AmpMode, std::string>> modes_off = {};  // `enabled: false`, with places
@@ -37,7 +37,7 @@ struct DsConfig {
   std::vector<std::string> own = {};                            // names whose value is "auto"
 };
 
-// Throws ConfigError where the text is no JSON mapping, or beyond the limits of YamlLimits; what is wrong with its keys goes to
+// Throws ConfigError where the text is no JSON mapping, or beyond the limits of YamlLimits; faults of its keys go to
 // `problems`. `name` stands for the file in messages.
 DsConfig read_ds_config(std::string_view text, const std::string& name, Problems& problems);
 

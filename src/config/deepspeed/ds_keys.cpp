@@ -10,7 +10,7 @@ namespace {
 
 using enum DsRule;
 
-// DeepSpeed's names of types; null asks for that of the gradients.
+// DeepSpeed's names of types; null means that of the gradients.
 DsValue gradient_type(const YamlNode& node) {
   if (node.text == "fp32") return {.text = "none"};
   if (node.text == "fp16") return {.text = "fp16"};

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The keys of DeepSpeed's JSON as a table: what each becomes here. Names are DeepSpeed's (deepspeed.ai/docs/config-json), joined
-// by dots.
+// The keys of DeepSpeed's JSON as a table, with the key of ours that each sets. Names are DeepSpeed's
+// (deepspeed.ai/docs/config-json), joined by dots.
 #pragma once
 
 #include <string>
@@ -15,7 +15,7 @@ enum class DsRule {
   Key,       // sets our key `target`
   Combined,  // sets our keys together with others of its section (ds_config.cpp, ds_optimizer.cpp), or is checked
   NoEffect,  // accepted, and named once in the log
-  OnlyOff    // accepted where it is off; else an error, since what it asks for cannot be done here
+  OnlyOff    // accepted where it is off; else an error, since its feature does not exist here
 };
 
 struct DsValue {
@@ -28,7 +28,7 @@ struct DsKey {
   std::string_view name;
   DsRule rule = DsRule::NoEffect;
   std::string_view target = "";   // Key: dotted path of ours; Combined: our keys, for the documentation
-  std::string_view meaning = "";  // for people; of OnlyOff the remedy
+  std::string_view meaning = "";  // for people; the remedy for OnlyOff
   DsConvert convert = nullptr;    // Key: from the node to the setting's text; null takes the text as it stands
   std::string_view off = "";      // OnlyOff: one more text that is off
 };

@@ -52,7 +52,7 @@ void read_warmup(DsReader& reader, const char* schedule, bool decays) {
   set_if(reader, "optimizer.lr", reader.text(high, ds_number), high);
 }
 
-// Of the optimizer's rate, which must then be in the file, or our own.
+// The ratios are those of the optimizer's rate, which must then be in the file, or our own.
 void read_cosine(DsReader& reader) {
   const std::string start = param("scheduler", "warmup_min_ratio"), end = param("scheduler", "cos_min_ratio"),
                     rate = param("optimizer", "lr");
@@ -154,7 +154,7 @@ std::vector<DsKey> ds_optimizer_keys() {
 
 namespace {
 
-// DeepSpeed bounds the quotient also where nothing is said of it.
+// DeepSpeed bounds the trust ratio also where no bound is given.
 void read_lamb(DsReader& reader) {
   for (const auto& [key, path, usual] :
        {std::tuple{"min_coeff", "optimizer.lamb_min_ratio", "0.01"}, std::tuple{"max_coeff", "optimizer.lamb_max_ratio", "10"}}) {

@@ -74,7 +74,7 @@ void DsReader::visit(const std::string& name, const YamlEntry& entry) {
     if (is_auto_text(node)) return config_.own.push_back(name);
     return problem(name, cat("wants a mapping, is ", kind_name(node.kind)), "See docs/reference/ds_config.md for its keys");
   }
-  // A section with a row of its own takes further keys as one: its row speaks of them.
+  // Further keys of a section with a row of its own count as that section: its row covers them.
   if (key == nullptr) {
     const size_t dot = name.rfind('.');
     const DsKey* section = dot == std::string::npos ? nullptr : find_ds_key(std::string_view(name).substr(0, dot));

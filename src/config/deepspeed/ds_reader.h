@@ -25,7 +25,7 @@ class DsReader {
   bool is_auto(std::string_view name) const;
   const YamlDocument& document() const { return document_; }
 
-  // The setting's text by `convert`; nothing where the key has no value, or one that is a problem, which is then told.
+  // The setting's text by `convert`; empty where the key has no value, or a bad one, which is reported as a problem.
   std::string text(std::string_view name, DsConvert convert);
   void set(std::string_view path, const std::string& text, std::string_view name);
   void problem(std::string_view name, std::string_view what, std::string_view remedy);

@@ -27,7 +27,7 @@ DsValue bucket_megabytes(const YamlNode& node) {
   return {.text = cat(std::max<int64_t>(1, elements / kElements + (elements % kElements != 0 ? 1 : 0)))};
 }
 
-// Of elements; only "none at all" says the same in blocks.
+// DeepSpeed counts elements. Only 0 has the same meaning in blocks.
 DsValue prefetched_blocks(const YamlNode& node) {
   const DsValue value = ds_whole(node);
   return value.text == "0" || !value.problem.empty() ? value : DsValue{};
@@ -46,7 +46,7 @@ constexpr std::string_view kParameterDevice = "zero_optimization.offload_param.d
                            kParameterPath = "zero_optimization.offload_param.nvme_path";
 constexpr std::string_view kActivations = "activation_checkpointing.cpu_checkpointing";
 
-// What one section moves, and the folder where it moves it into a file.
+// Reads which data a section moves, and the folder where it moves them into a file.
 void read_place(DsReader& reader, std::string_view device_name, std::string_view path_name, const char* what,
                 std::vector<std::string>& moved, std::string_view& origin, std::string& folder) {
   const YamlNode* device = reader.find(device_name);

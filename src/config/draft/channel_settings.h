@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Keys that say something of single channels: lists of channel=value, where the channel may be a pattern with * and ?. Of several
-// that fit a channel the last one holds.
+// Keys for single channels: lists of channel=value, where the channel may be a pattern with * and ?. If several entries fit a
+// channel, the last one counts.
 #pragma once
 
 #include <functional>
@@ -16,10 +16,10 @@ struct ChannelSetting {
   std::string value;
 };
 
-// One entry; nothing where it is not channel=value.
+// One entry; nullopt where it is not channel=value.
 std::optional<ChannelSetting> parse_channel_setting(std::string_view text);
 
-// An entry of the key datasets, FOLDER or FOLDER=weight; nothing where the weight is no number above 0 or there is no folder.
+// An entry of the key datasets, FOLDER or FOLDER=weight; nullopt where the weight is no number above 0 or there is no folder.
 struct WeightedFolder {
   std::string folder;
   double weight = 1;
@@ -35,7 +35,7 @@ std::vector<std::optional<std::string>> settings_of(const std::vector<std::strin
 std::vector<std::optional<double>> number_settings_of(const std::vector<std::string>& entries, std::string_view key,
                                                       const std::vector<std::string>& channels);
 
-// Which channels a list of names and patterns means, in the order of `channels`. ConfigError for one that fits none.
+// True for each of `channels` that a list of names and patterns chooses. ConfigError for an entry that fits none.
 std::vector<bool> chosen_channels(const std::vector<std::string>& patterns, std::string_view key,
                                   const std::vector<std::string>& channels);
 

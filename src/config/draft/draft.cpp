@@ -68,7 +68,7 @@ void apply_option(Draft& draft, const std::string& name, const YamlNode& node, c
 // A mapping on the command line has no layer of its own: its entries keep the flag's place and rank.
 void apply_nested(Draft& draft, const std::string& name, const YamlDocument& document, YamlId mapping, const Source& source);
 
-// One entry of a mapping or of the command line: a key, an option, or a mapping of such.
+// One entry of a mapping or of the command line: a key, an option, or a mapping of these.
 void apply_entry(Draft& draft, const std::string& name, const YamlDocument& document, YamlId value, const Source& source) {
   static const YamlDocument null_document{.name = "None", .nodes = {YamlNode{}}, .root = 0};
   const YamlNode& node = document.at(value);
@@ -89,7 +89,7 @@ void apply_nested(Draft& draft, const std::string& name, const YamlDocument& doc
     apply_entry(draft, cat(name, ".", entry.key), document, entry.value, source);
 }
 
-// A string key takes the text as it stands, unless it is quoted or says null.
+// A string key takes the text as it stands, unless it is quoted or null.
 bool is_verbatim(const Setting& setting) {
   if (setting.key.starts_with("options.")) return true;
   const Key* key = find_key(setting.key);
@@ -97,7 +97,7 @@ bool is_verbatim(const Setting& setting) {
   return key != nullptr && is_text(*key) && !text.empty() && text != "null" && text != "~" && text[0] != '\'' && text[0] != '"';
 }
 
-// A list of names as one writes it for a flag: val_loss,5.
+// True for a list of names as a flag has it: val_loss,5.
 bool is_plain_list(const Setting& setting) {
   const Key* key = find_key(setting.key);
   const std::string& text = setting.text;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A configuration while it is being put together: the values so far, where each came from, and what is wrong. Filled by layers
+// A configuration while it is being put together: the values so far, the origin of each, and the problems. Filled by layers
 // (default < file < preset < flag), then completed (config/resolve) and checked (config/validate).
 #pragma once
 
@@ -27,18 +27,18 @@ struct Draft {
   };
 
   RunConfig config;
-  // What the file says these are: a saved run's paths lie below them.
+  // Roots that the file names: a saved run's paths lie below them.
   std::string file_data_root, file_log_root;
   std::map<std::string, Given, std::less<>> given;  // by path; keys at their default are absent
   std::vector<std::string> names;  // flat names as the file's preset writes them, in the order of iteration; leaves only
   std::vector<std::string> notes;
   Problems problems;
-  // Paths of the values that are wrong by themselves: what stands in `config` is not what was given, so no further rule is
-  // worth a word about it.
+  // Paths of values that are wrong by themselves. `config` does not hold the given value, so further rules do not report on
+  // it.
   std::set<std::string, std::less<>> rejected;
 
-  // Texts that name none of a key's values, by path; the field keeps what stood in it. validate_rows() speaks of those that no
-  // later entry replaces.
+  // Texts that name none of a key's values, by path; the field keeps its value. validate_rows() reports those that no later
+  // entry replaces.
   std::map<std::string, std::string, std::less<>> misnamed;
 
   bool has(std::string_view path) const { return given.find(path) != given.end(); }

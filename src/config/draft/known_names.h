@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the registries of the upper layers know by name, handed in: a configuration knows no model and no data set itself.
+// Names in the registries of the upper layers, handed in: a configuration knows no model and no data set itself.
 #pragma once
 
 #include <map>

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// Which of a command line, a preset, a file and the defaults gave a value its value, for tables, notes and errors.
+// The origin of a value: command line, preset, file or default, for tables, notes and errors.
 #pragma once
 
 #include <string>
 
 namespace welkin::config {
 
-// Where a value came from, in rising precedence.
+// Origins of a value, in rising precedence.
 enum class Layer { Default, File, Preset, Flag };
 
 struct Origin {

@@ -112,7 +112,7 @@ class Parser {
     }
   }
 
-  // A second list would take the place of the first; who writes it means both. The tutorials' programs take the last of a flag.
+  // A second list would replace the first, while its user means both. The tutorials' programs take the last value of a flag.
   void check_once(const Flag& flag) const {
     const std::string origin = cat("--", flag.name);
     const auto is_same = [&](const Setting& setting) { return setting.flag == origin; };

@@ -128,7 +128,7 @@ const Flag& find_flag(const std::vector<Flag>& flags, std::string_view typed, Tu
   }
   const auto exact = std::find_if(flags.begin(), flags.end(), [typed](const Flag& flag) { return flag.name == typed; });
   if (exact != flags.end()) return *exact;
-  // Without a tutorial the first round is that of all tutorials: their prefixes keep their meaning beside flags of ours.
+  // Without a tutorial, the first round covers all tutorials: their prefixes keep their meaning beside flags of ours.
   const TutorialBits first = tutorial == Tutorial::None ? kAllTutorials : bit_of(tutorial);
   for (const TutorialBits of : {first, kAllTutorials, TutorialBits{0}}) {
     const auto found = starting_with(flags, typed, of);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The flags of a verb as a table: those of the schema, those that steer the reading of the configuration, and the verb's own.
+// The flags of a verb as a table: those of the schema, those that control how the configuration is read, and the verb's own.
 #pragma once
 
 #include <string>
@@ -28,10 +28,10 @@ struct Flag {
 
 std::vector<Flag> all_flags(const std::vector<ExtraFlag>& extra);
 
-// The flag --flat of a key, whether or not it is one (is_flag).
+// The flag --flat of a key, even if the key has no flag (is_flag).
 Flag flag_of(const Key& key);
 
-// The flag that `typed` (without dashes) names: the exact one, else the only one that begins so among the flags of `tutorial`,
+// The flag that `typed` (without dashes) names: an exact match, else the only flag with this prefix among those of `tutorial`,
 // then of all tutorials, then of all. Throws ConfigError with the candidates or the nearest names.
 const Flag& find_flag(const std::vector<Flag>& flags, std::string_view typed, Tutorial tutorial);
 

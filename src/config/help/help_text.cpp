@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What --help prints, made from the tables of flags and keys.
+// The text of --help, made from the tables of flags and keys.
 #include "config/help/help_text.h"
 
 #include <algorithm>
@@ -37,8 +37,8 @@ std::string row(const std::string& option, std::string_view help, size_t left_co
   return cat(left, wrapped(help, kWidth, left_column), "\n");
 }
 
-// A sentence as long as a line, else its first clause: up to the first semicolon or colon that stands outside of parentheses and
-// behind more than a word. The whole sentence where there is none.
+// A sentence as long as a line, else its first clause: up to the first semicolon or colon outside of parentheses and after more
+// than a word. The whole sentence where there is none.
 std::string_view first_clause(std::string_view sentence, size_t most) {
   constexpr size_t kLeast = 12;
   int depth = 0;
@@ -50,7 +50,7 @@ std::string_view first_clause(std::string_view sentence, size_t most) {
   return sentence;
 }
 
-// Without what it ends with in parentheses, where a line is too short for that.
+// The sentence without a remark in parentheses at its end, where the line is too short.
 std::string_view without_remark(std::string_view sentence, size_t most) {
   const size_t open = sentence.rfind(" (");
   return sentence.size() > most && sentence.ends_with(')') && open <= most ? sentence.substr(0, open) : sentence;
@@ -63,8 +63,8 @@ std::string short_row(const Flag& flag) {
   return row(typed_form(flag), help, kShortLeftColumn);
 }
 
-// What the verb's short help names: its own flags, those that steer, and the keys of verbs of its sort, with a flag or through
-// --set. Its own come last in a verb that is about its configuration, and first in others.
+// The flags in the verb's short help: its own, those that control reading, and the keys of verbs of its sort, as a flag or by
+// --set. Its own come last in a verb about its configuration, and first in others.
 std::vector<Flag> common_flags(const HelpPage& page) {
   std::vector<Flag> flags, own;
   for (const Flag& flag : all_flags(page.extra)) {

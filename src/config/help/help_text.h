@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What --help of a verb that takes a configuration prints: the options that most runs need, on one screen, or all of them.
+// The text of --help of a verb that takes a configuration: the options that most runs need, on one screen, or all of them.
 #pragma once
 
 #include <string>
@@ -12,7 +12,7 @@ namespace welkin::config {
 
 struct HelpPage {
   std::string program;  // "welkin train"
-  // What stands behind it on the command line, one line each.
+  // The words after it on the command line, one line each.
   std::vector<std::string> usage = {"--yaml_config FILE [--config PRESET] [flags]"};
   std::vector<ExtraFlag> extra = {};  // the verb's own
   Common common = Common::EveryVerb;  // whose keys the short form names

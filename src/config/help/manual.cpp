@@ -18,7 +18,7 @@ constexpr std::string_view kDescription =
     "matter, and models of your own. A run is described by a YAML file with presets. A value comes from the default, the file, "
     "the preset or a flag, and the last of these that gives it counts. Any key can be set with --set KEY=VALUE.";
 
-// What a user sets. Those that a launcher sets (ranks, addresses) are its own.
+// Variables that users set. Those that a launcher sets (ranks, addresses) are left out.
 constexpr std::array kEnvironment{
     Row{"WELKIN_TORCH", "folder of the torch 2.11.0 package, where --torch is not given"},
     Row{"VIRTUAL_ENV", "the active virtual environment, where torch is looked for next"},

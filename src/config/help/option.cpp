@@ -62,7 +62,7 @@ Option option_of(const Flag& flag) {
   return option;
 }
 
-// Names that plug-ins may have added to.
+// The names of a key to which plug-ins may have added.
 const std::vector<std::string>* names_for(const Key& key, const KnownNames& known) {
   const std::array<std::pair<std::string_view, const std::vector<std::string>*>, 5> registered{
       {{"model.model", &known.models},

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the program's command line can be, as data: verbs, their options and what stands behind each. Completion scripts and the
-// manual are made from it. It knows neither verbs nor the library that they parse their options with: apps/cli/ fills it in.
+// The program's command line as data: verbs, their options and the values of each. Completion scripts and the manual are made
+// from it. It knows neither verbs nor the library that they parse their options with: apps/cli/ fills it in.
 #pragma once
 
 #include <string>
@@ -13,7 +13,7 @@
 
 namespace welkin::config {
 
-// What a shell can offer behind an option: nothing since it takes no value; nothing since anything may follow; its choices;
+// Values that a shell can offer after an option: none since it takes no value; none since anything may follow; its choices;
 // files; KEY=VALUE; the presets of the file given with --yaml_config.
 enum class ValueKind { None, Any, Choice, Path, Assignment, Preset };
 
@@ -32,12 +32,12 @@ struct Option {
 struct VerbHelp {
   std::string name;  // "data inspect"; of a form what asks for it: "nbody", "--tiles"
   std::string summary;
-  std::string arguments = {};           // what stands behind it, as its usage says: "FILE..."
+  std::string arguments = {};           // the words after it, as its usage says: "FILE..."
   std::vector<Option> options = {};     // without those of a configuration
   bool takes_configuration = false;     // it has those too
   bool starts_verb = false;             // welkin launch -- VERB
-  bool takes_paths = false;             // files or folders stand behind it
-  std::vector<std::string> words = {};  // words that stand behind it: bash, zsh
+  bool takes_paths = false;             // files or folders follow it
+  std::vector<std::string> words = {};  // words that follow it: bash, zsh
   std::vector<VerbHelp> forms = {};     // with other options
 };
 

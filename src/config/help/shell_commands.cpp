@@ -40,7 +40,7 @@ void add_forms(std::vector<ShellCommand>& commands, const std::string& path, con
   }
 }
 
-// What a shell does for an option: text of the branch of its case.
+// The shell's action for an option: text of the branch of its case.
 std::string action_of(const Option& option) {
   std::string action;
   switch (option.kind) {
@@ -65,7 +65,7 @@ std::string action_of(const Option& option) {
   return action + (option.value_may_be_absent ? " optional=1" : "");
 }
 
-// Patterns by what is done, in the order in which they come.
+// Groups patterns by their action, in the order in which they come.
 class Cases {
  public:
   void add(const std::string& pattern, const std::string& action) {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The program's command line as both shells' scripts need it: one row per command ("welkin data inspect", "welkin bench
-// --tiles"), and the options that need the same to be completed together.
+// The program's command line in the form that both shells' scripts need: one row per command ("welkin data inspect", "welkin
+// bench --tiles"), and the options with equal completions together.
 #pragma once
 
 #include <string>
@@ -18,7 +18,7 @@ struct ShellCommand {
   bool takes_configuration = false;
   bool starts_verb = false;
   bool takes_paths = false;
-  std::vector<std::pair<std::string, std::string>> words = {};  // what may stand behind it, and what that is
+  std::vector<std::pair<std::string, std::string>> words = {};  // words that may follow it, and their meanings
 };
 
 // The program itself first, then its verbs, the first words of those of two ("welkin data"), and their forms.

@@ -11,11 +11,11 @@
 
 namespace welkin::config {
 
-// What `--dry_run` prints: what was inferred, one row per key that has an effect (component, key, value, unit, origin), the
+// The text of `--dry_run`: what was inferred, one row per key that has an effect (component, key, value, unit, origin), the
 // notes.
 std::string table(const Resolved& resolved, int64_t world_size);
 
-// What `--dry_run=yaml` prints and what runs and checkpoints save: one preset named config.config, nested by component.
+// The text of `--dry_run=yaml`, which runs and checkpoints save: one preset named config.config, nested by component.
 std::string yaml(const RunConfig& config);
 
 // The tutorials' configuration dump of out.log between its dashes: `<key> <value>` in the file's order of iteration, then the

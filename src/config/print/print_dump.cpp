@@ -21,7 +21,7 @@ std::string_view map_of(std::string_view name) {
   return {};
 }
 
-// Python keeps an integer that stands where a number with a point could: lambda_rho 0.
+// Python keeps an integer as such where a float is allowed: lambda_rho 0.
 std::string dumped(const Resolved& resolved, const Key& key, bool nested) {
   std::string text = python_text(resolved.config, key, nested);
   const bool was_integer = resolved.origins.at(std::string(key.path)).was_integer;
@@ -87,7 +87,7 @@ class Dump {
     }
   }
 
-  // Whose rules hold, where they are not ours: what the numbers below it are to be read by.
+  // The rules that are not ours, by which the numbers below are to be read.
   void add_rules() {
     const RunConfig defaults;
     const bool compat = resolved_.config.loop.compat.has_value();

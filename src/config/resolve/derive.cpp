@@ -61,7 +61,7 @@ void derive_loss(Draft& draft, const KnownNames& known) {
   draft.derived("loss.loss", cat("model ", model));
 }
 
-// What the papers of these optimizers, or torch.optim, take where the file says nothing.
+// Values that these optimizers' papers, or torch.optim, take where the file gives none.
 void derive_for_optimizer(Draft& draft) {
   OptimizerConfig& optimizer = draft.config.optimizer;
   const std::string reason = cat("optimizer ", optimizer.optimizer);

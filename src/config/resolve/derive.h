@@ -10,7 +10,7 @@
 
 namespace welkin::config {
 
-// Everything below, in the order in which it depends on each other. Adds problems for contradictions between synonyms.
+// Calls the functions below in the order of their dependencies. Adds problems for contradictions between synonyms.
 void derive(Draft& draft, int64_t world_size, const KnownNames& known);
 
 // model, dataset, qkv, loss, betas, schedule, data_loader_config, folder_rule, where they are not given.
@@ -19,8 +19,8 @@ void derive_defaults(Draft& draft, const KnownNames& known);
 void derive_rules(Draft& draft);
 // The layout of a U-Net's boxes, and what `deterministic` asks of cuDNN; a problem where a given key contradicts it.
 void derive_backend(Draft& draft);
-// lr and start_lr, tensor_parallel and row_parallel_size, amp_mode and enable_amp, num_epochs and num_iters: the one given later
-// holds for both.
+// lr and start_lr, tensor_parallel and row_parallel_size, amp_mode and enable_amp, num_epochs and num_iters: the one given
+// later counts for both.
 void resolve_synonyms(Draft& draft);
 // global_batch_size from local_batch_size or the reverse.
 void resolve_batch(Draft& draft, int64_t world_size);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The rules that --compat stands for, and what --deterministic asks of cuDNN. A key that is given stays as it is given.
+// The rules of --compat, and the cuDNN settings of --deterministic. A key that is given keeps its value.
 #include <algorithm>
 #include <array>
 #include <optional>
@@ -18,7 +18,7 @@ bool uses_dali(const RunConfig& config) {
   return loader == Loader::Dali || loader == Loader::DaliLowMem;
 }
 
-// `lr_schedule: cosine` of the ViT files is how they spell their own schedule; any other way of writing it asks for ours.
+// `lr_schedule: cosine` of the ViT files means their own schedule; any other spelling means ours.
 bool names_a_schedule(const Draft& draft) {
   if (!draft.has("schedule.schedule")) return false;
   if (draft.origin("schedule.schedule").layer == Layer::Flag) return true;
@@ -80,8 +80,8 @@ void contradicts_deterministic(Draft& draft, std::string_view path) {
                      "Give only one of them");
 }
 
-// cuDNN's kernels for tensor cores take boxes channels-last alone: others it turns over before each convolution and back behind
-// it. Images are read by a matmul of patches, for which the order is no matter.
+// cuDNN's kernels for tensor cores take boxes in channels-last only: it transposes others before each convolution and back
+// after it. Images are read by a matmul of patches, for which the order does not matter.
 void derive_layout(Draft& draft) {
   if (draft.has("backend.channels_last") || draft.config.model.model != "unet3d") return;
   draft.config.backend.channels_last = true;

@@ -22,7 +22,7 @@ namespace {
 constexpr std::string_view kGlobal = "loop.global_batch_size", kLocal = "loop.local_batch_size", kMicro = "loop.micro_batch_size",
                            kMode = "precision.amp_mode";
 
-// Keys of one meaning: a flag for the second speaks of the first.
+// Keys of one meaning: a flag for the second counts for the first.
 constexpr std::array<std::pair<std::string_view, std::string_view>, 4> kSynonyms{
     {{"optimizer.lr", "schedule.start_lr"},
      {"parallel.tensor_parallel", "parallel.row_parallel_size"},
@@ -62,7 +62,7 @@ class DsSettings {
     settings_.push_back({.key = std::string(path), .text = text, .flag = place});
   }
 
-  // 0 where the ranks do not divide, which validate.h reports.
+  // 0 where the ranks do not divide evenly, which validate.h reports.
   int64_t replicas(int64_t world_size) const {
     const ParallelConfig& parallel = probe_.config.parallel;
     const bool is_first = probe_.rank("parallel.tensor_parallel") >= probe_.rank("parallel.row_parallel_size");

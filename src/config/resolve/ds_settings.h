@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// --ds_config: DeepSpeed's JSON beside files and flags. Its values stand above those of the file and the preset. A flag that says
-// another thing is a problem, which names both.
+// --ds_config: DeepSpeed's JSON beside files and flags. Its values rank above those of the file and the preset. A flag that
+// contradicts it is a problem, which names both.
 #pragma once
 
 #include <cstdint>
@@ -12,7 +12,7 @@
 
 namespace welkin::config {
 
-// The settings that the JSON of `path` stands for, of which a later one holds. `draft` has the file's values; it gets notes and
+// The settings of the JSON at `path`; later ones replace earlier ones. `draft` has the file's values; it gets notes and
 // problems. `flags` are the command line's, which are applied after these. Throws ConfigError for a file that cannot be read.
 std::vector<Setting> read_ds_settings(Draft& draft, const std::string& path, const std::vector<Setting>& flags,
                                       int64_t world_size);

@@ -15,7 +15,7 @@
 namespace welkin::config {
 namespace {
 
-// A component or a map of the tutorials when it holds a mapping, else any key of the schema.
+// True for a component or a map of the tutorials that holds a mapping, else for any key of the schema.
 bool is_setting(const YamlDocument& document, const YamlEntry& entry) {
   const bool is_mapping = document.at(entry.value).kind == YamlKind::Mapping;
   return is_mapping ? is_key_prefix(entry.key) || entry.key == "options"

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The file with presets: which one, reading it, and which of its top-level keys are presets and which settings that hold for all
-// of them.
+// The file with presets: finds and reads it, and tells its presets from top-level settings that hold for all of
+// them.
 #pragma once
 
 #include <optional>
@@ -23,7 +23,7 @@ YamlDocument read_configuration(const std::string& path);
 // Top-level keys that are not keys of the schema, in the file's order.
 std::vector<std::string> preset_names(const YamlDocument& document);
 
-// The file's own settings, then those of the preset. Without a preset `base` is meant, unless the file has none at all. Throws
+// The file's own settings, then those of the preset. Without a preset, `base` is taken, unless the file has none at all. Throws
 // ConfigError for an unknown preset.
 void apply_file(Draft& draft, const YamlDocument& document, const std::optional<std::string>& preset);
 

@@ -71,7 +71,7 @@ std::string describe_missing(const RunConfig& config) {
 
 namespace {
 
-// What the archive's statistics are of.
+// The flags that select an archive's data for its statistics.
 std::string archive_flags(const DataConfig& data) {
   std::string flags;
   if (!data.variables.empty()) flags += cat(" --variables ", join(data.variables, ","));
@@ -80,7 +80,7 @@ std::string archive_flags(const DataConfig& data) {
   return flags;
 }
 
-// The fields are there.
+// True if only statistics are missing, and the fields are there.
 bool lacks_statistics_alone(const RunConfig& config) {
   const auto missing = missing_paths(config);
   return !missing.empty() && std::ranges::all_of(missing, [](const MissingPath& one) { return one.key.starts_with("global_"); });

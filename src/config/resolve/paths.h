@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The paths of a run: which files it needs, which of them are missing, and the folder that it writes to. Looks at names only,
-// never into files.
+// The paths of a run: the files that it needs, those of them that are missing, and the folder that it writes to. Looks at names
+// only, never into files.
 #pragma once
 
 #include <cstdint>
@@ -11,7 +11,7 @@
 
 namespace welkin::config {
 
-// Whether there is such a file or folder; one that cannot be asked for is not there.
+// True if there is such a file or folder; false where the system does not tell.
 bool path_exists(const std::string& path);
 
 // A root as rebinding compares it: "/data/" is "/data".
@@ -35,8 +35,8 @@ void check_paths(const RunConfig& config);
 // output.folder_rule.
 std::string run_folder(const RunConfig& config, int64_t world_size);
 
-// Paths that are relative to the current folder as seen from anywhere: roots, what lies below them, and all other paths of data
-// and logs. For a file that is read later.
+// Makes relative paths absolute: roots, paths below them, and all other paths of data and logs. For a file that is read later,
+// from another folder.
 RunConfig with_absolute_paths(RunConfig config);
 
 }  // namespace welkin::config

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// The tutorials' files name /data and /logs, which exist only through container binds: --data_root and --log_root say what these
-// stand for. A file that names these roots itself, as that of a run folder does, has its paths below them: where a flag gives
-// another root, they move along.
+// The tutorials' files name /data and /logs, which exist only through container binds: --data_root and --log_root replace them.
+// The file of a run folder names these roots itself and has its paths below them. Where a flag gives another root, these paths
+// move with it.
 #include <filesystem>
 #include <optional>
 #include <string>
@@ -25,7 +25,7 @@ std::string rebound(const std::string& path, std::string_view prefix, const std:
   return root + path.substr(prefix.size());
 }
 
-// The file's own root first, and only for the file's own paths: a flag names what is there now.
+// Replaces the file's own root first, and only in the file's own paths: a flag gives a present path.
 std::string rebound(const Draft& draft, const Key& key, const std::string& path) {
   const bool is_data = key.root == "data";
   const std::string root = without_trailing_slash(is_data ? draft.config.data.data_root : draft.config.output.log_root);

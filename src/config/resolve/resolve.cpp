@@ -97,7 +97,7 @@ std::string only_preset(const YamlDocument& document) {
                     "Use the file as it was saved");
 }
 
-// What the environment decides over a flag is said: nothing of what the user typed is dropped silently.
+// Notes each flag that the environment overrules: nothing that the user typed is dropped silently.
 void note_overruled(Resolved& resolved, const std::vector<Setting>& typed, const std::vector<Setting>& environment) {
   for (const Setting& winner : environment) {
     for (const Setting& loser : typed) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// From a command line and the file that it names to the configuration of a run: default < file < preset < flag, where a flag
+// Makes the configuration of a run from a command line and the file that it names: default < file < preset < flag, where a flag
 // counts only when given. Everything that is wrong is reported in one ConfigError, before any data or device is touched.
 #pragma once
 
@@ -25,12 +25,12 @@ struct Resolved {
   std::vector<std::string> presets;       // of the file, in its order
 };
 
-// What the environment decides, with the name of the variable that says so: NVIDIA_TF32_OVERRIDE=0 turns TF32 off in NVIDIA's
-// libraries whatever the program asks for. `variable` is getenv. Ranks above the command line.
+// Settings by the environment, with the name of the variable: NVIDIA_TF32_OVERRIDE=0 turns TF32 off in NVIDIA's libraries,
+// whatever the program asks for. `variable` is getenv. Ranks above the command line.
 std::vector<Setting> environment_settings(const std::function<const char*(const char*)>& variable);
 
-// Reads the file of --yaml_config (or the default of --tutorial), applies the preset and the flags, fills in what depends on
-// other values, and validates. `world_size` is the number of ranks of the run, kOneReplica as many as the model is divided over:
+// Reads the file of --yaml_config (or the default of --tutorial), applies the preset and the flags, fills in values that depend
+// on others, and validates. `world_size` is the number of ranks of the run, kOneReplica as many as the model is divided over:
 // replicas that train nothing divide no batch. Opens nothing but the YAML file. Throws ConfigError.
 inline constexpr int64_t kOneReplica = 0;
 Resolved resolve(const CommandLine& command_line, int64_t world_size, const KnownNames& known = {});
@@ -39,7 +39,7 @@ Resolved resolve(const CommandLine& command_line, int64_t world_size, const Know
 // ConfigError.
 RunConfig from_yaml(std::string_view text, const std::string& name, int64_t world_size);
 
-// The values alone of such a configuration: nothing is derived or checked, whatever the number of processes.
+// Only the values of such a configuration: nothing is derived or checked, whatever the number of processes.
 RunConfig saved_values(std::string_view text, const std::string& name);
 
 }  // namespace welkin::config

@@ -11,7 +11,7 @@
 namespace welkin::config {
 namespace {
 
-// A path below data_root means the same file where data_root is another folder.
+// A path below data_root means the same file below another data_root.
 std::string comparable(const RunConfig& config, const Key& key) {
   std::string text = value_text(config, key);
   if (key.root != "data") return text;
@@ -26,7 +26,7 @@ bool same_options(const RunConfig& a, const RunConfig& b, std::vector<std::strin
   return false;
 }
 
-// Why a and b are not the same as far as the rows go that `counts` picks.
+// How a and b differ in the rows that `counts` picks.
 template <typename Predicate>
 std::vector<std::string> differences_in(const RunConfig& a, const RunConfig& b, Predicate counts) {
   std::vector<std::string> differences;

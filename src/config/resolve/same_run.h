@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Whether two configurations describe the same run: a run folder is written by one configuration only, unless the run is resumed.
+// Compares the runs of two configurations: a run folder is written by one configuration only, unless the run is resumed.
 #pragma once
 
 #include <string>
@@ -8,8 +8,8 @@
 
 namespace welkin::config {
 
-// True when a and b agree in every key that can change the numbers of a run. May differ: threads, workers, device, paths' roots,
-// what is logged and saved, the length of the run, --resume (rows of the schema marked `free`). Otherwise *difference names the
+// True when a and b agree in every key that can change the numbers of a run. May differ: threads, workers, device, paths'
+// roots, logs and outputs, the length of the run, --resume (rows of the schema marked `free`). Otherwise *difference names the
 // first keys with both values.
 bool same_run(const RunConfig& a, const RunConfig& b, std::string* difference);
 

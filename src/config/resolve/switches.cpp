@@ -54,7 +54,7 @@ std::vector<SwitchMeaning> loader_rows() {
   };
 }
 
-// What feeds the step. The first row of each is the slow baseline that the tutorials begin with.
+// Switches of the input pipeline. The first row of each is the slow baseline that the tutorials begin with.
 std::vector<SwitchMeaning> feeding_rows() {
   return {
       {"num_data_workers", "0", "samples are read in the step's own thread, when the step asks for them",
@@ -108,7 +108,7 @@ std::string switch_value(const RunConfig& config, const Key& key) {
   return value_text(config, key);
 }
 
-// Rows that a run does not speak of: what is off or nothing, or on by default; enable_amp speaks through amp_mode.
+// True for rows that a run does not mention: off, empty, or on by default; amp_mode covers enable_amp.
 bool is_resting(const SwitchMeaning& row) {
   const bool on_by_default = row.name == "persistent_workers" || row.name == "pin_memory" || row.name == "non_blocking";
   if (on_by_default) return row.value == "on";

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the tutorials' speed switches mean here, on a CPU and on a GPU: one table, from which the notes of a run and
+// The meaning of the tutorials' speed switches here, on a CPU and on a GPU: one table, from which the notes of a run and
 // docs/reference/switches.md are made.
 #pragma once
 
@@ -27,7 +27,7 @@ const std::vector<SwitchMeaning>& switch_meanings();
 // One line per switch that is on (or loader kind or amp_mode that is set): what it means in this run on this device.
 std::vector<std::string> switch_notes(const RunConfig& config, DeviceKind device);
 
-// One line for the start of a run: TF32 and cuDNN's settings, each with where it comes from.
+// One line for the start of a run: TF32 and cuDNN's settings, each with its origin.
 std::string backend_note(const Resolved& resolved, DeviceKind device);
 
 // The table as it stands in docs/reference/switches.md.

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Keys that say the same thing in two ways: the one of higher rank (flag over preset over file, own over inherited) holds for
+// Keys of the same meaning: the value of higher rank (flag over preset over file, own over inherited) holds for
 // both.
 #include <optional>
 #include <string>
@@ -17,7 +17,7 @@ void contradiction(Draft& draft, std::string_view a, std::string_view b) {
                      "Give only one of them");
 }
 
-// Which of two keys holds: the path, or null when neither is given or they agree in rank.
+// The one of two keys that counts; Tie when neither is given or they agree in rank.
 enum class Winner { First, Second, Tie };
 Winner winner(const Draft& draft, std::string_view first, std::string_view second) {
   if (draft.rank(first) == draft.rank(second)) return Winner::Tie;
@@ -73,7 +73,7 @@ void settle_precision(Draft& draft) {
   }
 }
 
-// Names say how many channels there are. `rank`: of the key that names them.
+// Names determine the number of channels. `rank` is that of the key that names them.
 void settle_count(Draft& draft, std::string_view names, int64_t rank, const std::vector<std::string>& wanted,
                   std::string_view number, int64_t& count) {
   const auto size = static_cast<int64_t>(wanted.size());
@@ -110,7 +110,7 @@ void settle_channels(Draft& draft) {
                draft.config.model.n_out_channels);
 }
 
-// Times and levels are chosen of an archive, whose files are read where they are.
+// Times and levels are chosen only from an archive, whose files are read where they are.
 void check_archive(Draft& draft) {
   const DataConfig& data = draft.config.data;
   constexpr std::string_view kVariables = "data.variables", kStage = "data.stage";
@@ -133,7 +133,7 @@ void check_archive(Draft& draft) {
   check("data.test_times", !data.test_times.empty());
 }
 
-// What several data sets do not go with.
+// Refuses the keys that do not go with several data sets.
 void check_data_sets(Draft& draft) {
   const RunConfig& config = draft.config;
   constexpr std::string_view kDataSets = "data.datasets";
@@ -149,7 +149,7 @@ void check_data_sets(Draft& draft) {
   }
 }
 
-// Ranks that hold different samples; none when the sizes do not fit, which validate.h reports.
+// Number of ranks that hold different samples; nullopt when the sizes do not fit, which validate.h reports.
 std::optional<int64_t> data_parallel_size(const RunConfig& config, int64_t world_size) {
   const ParallelConfig& parallel = config.parallel;
   for (const int64_t size : {parallel.tensor_parallel, parallel.context_parallel, parallel.pipeline_parallel}) {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Which tutorial a file belongs to, told by its keys (spec: SC21 has enable_amp, SC22 amp_mode; SC23 has enable_fused and
-// data_loader_config, DL4SCI25 neither), and what follows from it.
+// The tutorial that a file belongs to, by its keys (spec: SC21 has enable_amp, SC22 amp_mode; SC23 has enable_fused and
+// data_loader_config, DL4SCI25 neither), and the values that follow from it.
 #pragma once
 
 #include <string>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// How the samples of an optimizer step are divided: among data-parallel ranks, and on a rank among forward passes. The one place
-// for the rule of `micro_batch_size`.
+// Divides the samples of an optimizer step among data-parallel ranks, and on a rank among forward passes. The one place for the
+// rule of `micro_batch_size`.
 #pragma once
 
 #include <cstdint>
@@ -23,7 +23,7 @@ struct BatchPlan {
 
 // `replicas`: data-parallel ranks, at least 1.
 BatchPlan batch_plan(const RunConfig& config, int64_t replicas);
-// For the ranks that `config` was resolved for.
+// For the number of ranks that `config` was resolved for.
 BatchPlan batch_plan(const RunConfig& config);
 
 }  // namespace welkin::config

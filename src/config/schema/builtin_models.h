@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The models that come with Welkin, as far as keys go: which samples they take. The registry (model/registry.h) knows the rest.
+// The models that come with Welkin, with the kind of samples that each takes. The registry (model/registry.h) knows the rest.
 #pragma once
 
 #include <string_view>
@@ -9,7 +9,7 @@ namespace welkin::config {
 inline constexpr std::string_view kFieldModels = "vit|afno|sfno|swin|unet2d";  // of samples (channels, latitude, longitude)
 inline constexpr std::string_view kBoxModels = "unet3d";                       // of samples (channels, depth, height, width)
 
-// Whether `names`, separated by '|', have this one.
+// True if `name` is one of `names`, which '|' separates.
 constexpr bool is_one_of(std::string_view name, std::string_view names) {
   while (!names.empty()) {
     const size_t end = names.find('|');
@@ -21,7 +21,7 @@ constexpr bool is_one_of(std::string_view name, std::string_view names) {
 
 constexpr bool takes_fields(std::string_view model) { return is_one_of(model, kFieldModels); }
 constexpr bool takes_boxes(std::string_view model) { return is_one_of(model, kBoxModels); }
-// The data set whose pairs another program hands over while a run trains (data/online).
+// The data set of pairs that another program produces while a run trains (data/online).
 inline constexpr std::string_view kOnline = "online";
 constexpr bool is_builtin(std::string_view model) { return takes_fields(model) || takes_boxes(model); }
 

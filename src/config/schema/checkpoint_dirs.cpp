@@ -9,7 +9,7 @@
 namespace welkin::config {
 namespace {
 
-// Takes ":<number>" off the end; nothing where there is none.
+// Takes ":<number>" off the end; nullopt where there is none.
 std::optional<int64_t> take_number(std::string& text) {
   const size_t colon = text.rfind(':');
   if (colon == std::string::npos) return {};
@@ -18,7 +18,7 @@ std::optional<int64_t> take_number(std::string& text) {
   return number;
 }
 
-// A path may have colons, but what looks like one number more, or like one with a sign or a point, is a slip.
+// A path may have colons. But one more number at its end, perhaps with a sign or a point, is a mistake.
 bool ends_in_number(const std::string& path) {
   const std::string last = path.substr(path.rfind(':') + 1);
   return path.find(':') != std::string::npos && !last.empty() && last.find_first_not_of("+-.0123456789") == std::string::npos;

@@ -17,7 +17,7 @@ struct CheckpointDir {
   bool neighbour = false;           // on each node's own disk, with a copy on that of the next node
 };
 
-// What the entries say. Where one is not of this form, or two have the same name or path, `problem` says what is wrong.
+// Parses the entries. Where one is not of this form, or two have the same name or path, `problem` gets the error.
 std::vector<CheckpointDir> parse_checkpoint_dirs(const std::vector<std::string>& entries, std::string& problem);
 
 }  // namespace welkin::config

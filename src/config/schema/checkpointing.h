@@ -14,7 +14,7 @@
 
 namespace welkin::config {
 
-// Of what the backward pass runs the forward pass again.
+// The part of the model that the backward pass computes again.
 struct Checkpointing {
   Checkpointing(CheckpointedPart of = CheckpointedPart::None) : part(of) {}  // NOLINT: a part alone says it all
   CheckpointedPart part;
@@ -45,7 +45,7 @@ struct CheckpointInterval {
   bool operator==(const CheckpointInterval&) const = default;
 };
 
-// Steps of the model for which a sample is trained, one after the other; of several numbers each holds for a part of the run.
+// Steps of the model for which a sample is trained, one after the other. Each of several numbers holds for a part of the run.
 struct StepCounts {
   StepCounts(int64_t number = 1) : numbers{number} {}                  // NOLINT: reads as the number that it is
   StepCounts(std::vector<int64_t> list) : numbers(std::move(list)) {}  // NOLINT: reads as the list that it is
@@ -55,16 +55,16 @@ struct StepCounts {
   bool operator==(const StepCounts&) const = default;
 };
 
-// What the text says. Nothing where it is not of the forms above, or names no usable regular expression or budget: then
-// `problem` says what is wrong.
+// Parses the text. Nullopt where it is not of the forms above, or has no usable regular expression or budget: `problem` then
+// gets the error.
 std::optional<Checkpointing> parse_checkpointing(std::string_view text, std::string& problem);
 std::string text_of(const Checkpointing& value);
 std::string text_of(const MicroBatchSize& value);
 std::string text_of(const CheckpointInterval& value);
 std::string text_of(const StepCounts& value);  // "2", "[1, 2, 4]"
 
-// Whether the regular expression matches the whole name. It is one that parse_checkpointing() took: matching takes a time that
-// grows with the product of both lengths at most.
+// True if the regular expression matches the whole name. It must come from parse_checkpointing(): the time of matching then
+// grows at most with the product of both lengths.
 bool matches_regex(const std::string& pattern, const std::string& name);
 
 }  // namespace welkin::config

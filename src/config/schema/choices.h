@@ -31,11 +31,11 @@ enum class SpikeAction { Off, Warn, Skip, Rollback };  // on a loss or gradient 
 template <>
 inline constexpr std::string_view kNames<SpikeAction> = "off|warn|skip|rollback";
 
-enum class BadSample { Error, Skip };  // what a sample that cannot be read does
+enum class BadSample { Error, Skip };  // the effect of a sample that cannot be read
 template <>
 inline constexpr std::string_view kNames<BadSample> = "error|skip";
 
-// What NaN and infinity in a sample do; Off does not look. Hole: NaN is a point without a value, which has no weight.
+// The effect of NaN and infinity in a sample; Off does not look. Hole: NaN is a point without a value, which has no weight.
 enum class NanPolicy { Off, Error, Mask, Report, Hole };
 template <>
 inline constexpr std::string_view kNames<NanPolicy> = "off|error|mask|report|hole";
@@ -136,11 +136,11 @@ enum class OptimizerState { Fp32, Bf16, Bits8 };  // how Adam and AdamW keep the
 template <>
 inline constexpr std::string_view kNames<OptimizerState> = "fp32|bf16|8bit";
 
-enum class ResumedOptimizer { Same, Fitting, None };  // which states of a checkpoint's optimizer a run that resumes takes
+enum class ResumedOptimizer { Same, Fitting, None };  // the checkpoint's optimizer states that a resumed run takes
 template <>
 inline constexpr std::string_view kNames<ResumedOptimizer> = "same|fitting|none";
 
-enum class CheckpointOverlap { Wait, Skip };  // what a checkpoint does while the one before is still being written
+enum class CheckpointOverlap { Wait, Skip };  // the action when the checkpoint before is still being written
 template <>
 inline constexpr std::string_view kNames<CheckpointOverlap> = "wait|skip";
 
@@ -156,12 +156,12 @@ enum class GatherDtype { Fp32, Bf16 };  // in which weights that are shared out 
 template <>
 inline constexpr std::string_view kNames<GatherDtype> = "fp32|bf16";
 
-// Of what the backward pass runs the forward pass again.
+// The part of the model that the backward pass computes again.
 enum class CheckpointedPart { None, Mlp, Attention, Blocks, Pattern, Budget };
 template <>
 inline constexpr std::string_view kNames<CheckpointedPart> = "none|mlp|attention|blocks|pattern|budget";
 
-// Through which steps of the model the gradient of a loss over several of them goes.
+// The steps through which the gradient of a loss over several steps of the model goes.
 enum class MultistepGradient { All, Last };
 template <>
 inline constexpr std::string_view kNames<MultistepGradient> = "all|last";
@@ -205,7 +205,7 @@ constexpr std::string_view name_of(E value) {
   return names.substr(0, names.find('|'));
 }
 
-// The value with this name; nothing when none has it.
+// The value with this name; nullopt when none has it.
 template <Choice E>
 constexpr std::optional<E> choice_named(std::string_view name) {
   std::string_view names = kNames<E>;

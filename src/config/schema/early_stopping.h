@@ -15,7 +15,7 @@ struct EarlyStopping {
   double min_delta = 0;  // a value counts as better when it is smaller than the best by more than this
 };
 
-// What the list says. Nothing where it is empty, or not of this form: then `problem` says what is wrong.
+// Parses the list. Nullopt where it is empty, or not of this form: `problem` then gets the error.
 std::optional<EarlyStopping> parse_early_stopping(const std::vector<std::string>& entries, std::string& problem);
 
 }  // namespace welkin::config

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a run does about its own health: spikes of loss and gradient, silent corruption, slow ranks, and what it tells a monitor.
+// Keys for the health of a run: spikes of loss and gradient, silent corruption, slow ranks, and reports to a monitor.
 #pragma once
 
 #include <cstdint>

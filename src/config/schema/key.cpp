@@ -49,7 +49,7 @@ std::map<std::string_view, const Key*> keys_by_path() {
   return index;
 }
 
-// Of "a.b.c": a, a.b.
+// The prefixes of all paths: those of "a.b.c" are a and a.b.
 std::set<std::string_view> key_prefixes() {
   std::set<std::string_view> prefixes;
   for (const Key& key : schema()) {

@@ -22,15 +22,15 @@ inline constexpr TutorialBits kUnetTutorials = kSc21 | kSc22, kVitTutorials = kS
 
 TutorialBits bit_of(Tutorial tutorial);  // 0 for None
 
-// What a key must go with to have an effect: any run, a model, or a kind of data set. A plug-in's model or data set may read
-// every key.
+// The runs in which a key has an effect: any run, a model, or a kind of data set. A plug-in's model or data set may read every
+// key.
 enum class Scope { Any, Vit, Unet, Fields, Boxes, Online };
 
-// Whose --help names a key without being asked for everything: that of no verb, of all that take a configuration, of those that
-// make steps, of those that train. A verb names its own keys and those of the sorts before it.
+// The verbs whose short --help names a key: none, all that take a configuration, those that make steps, those that train. A
+// verb names its own keys and those of the sorts before it.
 enum class Common { Nobody, EveryVerb, Steps, Training };
 
-// Where the value stands in a RunConfig; the type of the reference is the type of the key.
+// Gives the value in a RunConfig; the type of the reference is the type of the key.
 template <typename T>
 using Accessor = T& (*)(RunConfig&);
 using Field =
@@ -95,18 +95,18 @@ const std::vector<Key>& schema();
 // The names of the enum that the field holds, separated by '|'; empty where it holds none.
 std::string_view enum_names(const Field& field);
 
-// By flat name, alias or dotted path; null when unknown.
+// The row by flat name, alias or dotted path; null when unknown.
 const Key* find_key(std::string_view name);
 // The row of a dotted path, which must exist.
 const Key& key_at(std::string_view path);
-// Whether some name goes on after `prefix` and a dot: lr_schedule, model, model.weight_init.
+// True if a name continues after `prefix` and a dot: lr_schedule, model, model.weight_init.
 bool is_key_prefix(std::string_view prefix);
 // Flat names, aliases and paths, for nearest names.
 const std::vector<std::string>& all_key_names();
 
 std::vector<std::string_view> split(std::string_view text, char separator);  // no parts for an empty text
 
-// Whether the key does something in a run with this model and data set. A plug-in's may read any key of its component.
+// True if the key has an effect in a run with this model and data set. A plug-in's may read any key of its component.
 bool has_effect(const Key& key, const RunConfig& config);
 
 // The component that a path begins with: "schedule"; "run" for a path without a dot.

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What is wrong with a configuration, collected so that a user sees all of it at once.
+// The problems of a configuration, collected so that a user sees all of them at once.
 #pragma once
 
 #include <string>
@@ -13,9 +13,9 @@ class Problems {
   // `where` is the place ("config/UNet.yaml:12", "--num_epochs"; empty when there is none), `what` and `remedy` as in
   // core/error.h.
   void add(std::string_view where, std::string_view what, std::string_view remedy);
-  // Further problems are only counted: a file that is wrong throughout is no longer worth a search for nearest names.
+  // True when further problems are only counted: a file with so many is not worth a search for nearest names.
   bool full() const { return found_.size() >= kShown; }
-  // One ConfigError for all of them.
+  // Throws one ConfigError for all of them.
   void throw_if_any() const;
 
  private:

@@ -333,7 +333,7 @@ struct OutputConfig {
 };
 
 struct RunConfig {
-  // The tutorial whose rules hold; None for a file of our own (key `model`).
+  // The tutorial whose rules apply; None for a file of our own (key `model`).
   Tutorial tutorial = Tutorial::None;
   std::string yaml_config;      // absolute path of the file; empty when none
   std::string config = "base";  // preset

@@ -16,7 +16,7 @@ struct SpatialRanks {
   bool operator==(const SpatialRanks&) const = default;
 };
 
-// "1x1x2": three numbers from 1 to 1024. Nothing where the text is none.
+// "1x1x2": three numbers from 1 to 1024. Nullopt for other texts.
 std::optional<SpatialRanks> parse_spatial(std::string_view text);
 std::string text_of(const SpatialRanks& value);
 

@@ -12,18 +12,18 @@
 
 namespace welkin::config {
 
-// Puts the node into the key's field. Otherwise what is wrong, for a message: "wants an integer, is a string". Ranges are not
-// looked at.
+// Puts the node into the key's field. If that fails, returns the reason for a message: "wants an integer, is a string". Ranges
+// are not checked.
 std::optional<std::string> assign(RunConfig& config, const Key& key, const YamlDocument& document, YamlId id);
 
 // The text of a node that should name a value of the key's enum and does not (empty for null), so that nothing can be assigned.
 std::optional<std::string> unknown_choice(const Key& key, const YamlNode& node);
 
-// What is wrong with a text that should be one of the key's choices: "is none of on, off"; empty when nothing is.
+// The reason why a text is not one of the key's choices: "is none of on, off"; empty when it is one.
 std::optional<std::string> check_choice(std::string_view text, const Key& key);
 
-// What is wrong with the value that stands in the field (range, choices, length): "is below 1"; empty when nothing is.
-// Both configurations are only read: an accessor hands out mutable references.
+// The fault of the field's value (range, choices, length): "is below 1"; empty when there is none. Both configurations are only
+// read: an accessor hands out mutable references.
 std::optional<std::string> check(RunConfig& config, RunConfig& defaults, const Key& key);
 
 // The value as YAML in flow style, which assign() reads back to the same value.
@@ -36,9 +36,9 @@ std::string python_text(const RunConfig& config, const Key& key, bool nested = f
 // "integer", "list of numbers", "none | fp16 | bf16": for the help, the docs and messages.
 std::string type_name(const Key& key);
 
-// Whether the key's value is a string of its own, so that a flag's text is taken as it stands.
+// True if the key's value is a string of its own, so that a flag's text is taken as it stands.
 bool is_text(const Key& key);
-// A list of such: a flag takes its elements joined by commas.
+// True for a list of such strings: a flag takes its elements joined by commas.
 bool is_text_list(const Key& key);
 bool is_switch(const Key& key);
 

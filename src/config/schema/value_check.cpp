@@ -29,7 +29,7 @@ std::optional<std::string> check_number(double value, const Range& range) {
   return {};
 }
 
-// Checks what stands in a field; a field at its default is never wrong (empty names, 0 for "not given").
+// Checks the value of a field; a field at its default is never wrong (empty names, 0 for "not given").
 struct Checker {
   const Key& key;
 

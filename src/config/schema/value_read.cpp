@@ -16,7 +16,7 @@ std::string wrong_type(std::string_view wanted, const YamlNode& node) {
   return text;
 }
 
-// Reads one node into a value of type T; what is wrong otherwise.
+// Reads one node into a value of type T; returns an error text, or nullopt.
 class NodeReader {
  public:
   explicit NodeReader(const YamlDocument& document) : document_(document) {}
@@ -87,7 +87,7 @@ class NodeReader {
     value = std::move(items);
     return {};
   }
-  // What is no name of the enum is not tried: see unknown_choice().
+  // A text that is no name of the enum is not tried: see unknown_choice().
   template <typename T>
   requires std::is_enum_v<T> std::optional<std::string> read(const YamlNode& node, T& value)
   const {

@@ -154,7 +154,7 @@ void validate_crop(Draft& draft) {
   }
 }
 
-// What their entries look like; which channels there are only the files know.
+// Checks the form of their entries. Which channels exist is known only from the files.
 void validate_channel_settings(Draft& draft) {
   const RunConfig& config = draft.config;
   const std::array<std::pair<const char*, const std::vector<std::string>*>, 5> lists{
@@ -193,7 +193,7 @@ void validate_pairing(Draft& draft) {
                      cat(join(split(kFieldModels, '|'), ", "), " take fields (era5), ", kBoxModels, " takes boxes (nbody)"));
 }
 
-// The samples of an epoch as far as the configuration tells; 0 = it does not.
+// The key and number of an epoch's samples; 0 = the configuration does not give it.
 std::pair<std::string_view, int64_t> known_samples(const RunConfig& config) {
   if (config.data.dataset == "nbody") return {"data.Nsamples", config.data.Nsamples};
   if (config.data.dataset == "era5" && config.data.limit_nsamples) return {"data.limit_nsamples", *config.data.limit_nsamples};
@@ -252,7 +252,7 @@ void validate_schedule(Draft& draft) {
   }
 }
 
-// A part of the batch that is chosen by memory, beside what else decides about the batch or about memory.
+// Checks a micro-batch that is chosen by memory against other keys for the batch or for memory.
 void validate_micro_batch(Draft& draft) {
   constexpr const char* kPath = "loop.micro_batch_size";
   if (!draft.is_sound({kPath, kCheckpointing}) || !draft.config.loop.micro_batch_size.is_auto) return;

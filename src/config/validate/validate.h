@@ -12,10 +12,10 @@ namespace welkin::config {
 // Each value against its row of the schema. A wrong one is reported and put back to its default, so that it causes no second
 // report.
 void validate_rows(Draft& draft);
-// Of the rows only those whose text names no value.
+// Only the rows whose text names no value.
 void validate_misnamed(Draft& draft);
 
-// Values against each other, after derive().
+// Checks values against each other, after derive().
 void validate_model(Draft& draft);
 void validate_data(Draft& draft);
 void validate_loop(Draft& draft, int64_t world_size);

@@ -33,7 +33,7 @@ void validate_recheck(Draft& draft) {
   for (const auto& [path, is_on] :
        {std::pair<std::string_view, bool>{"parallel.shard", parallel.shard != ShardStage::None},
         std::pair<std::string_view, bool>{"parallel.pipeline_parallel", parallel.pipeline_parallel > 1},
-        // Ranks that share a model pass values on while they compute: one that is wrong makes all of them disagree with
+        // Ranks that share a model pass values on while they compute: a wrong rank makes all of them disagree with
         // themselves.
         std::pair<std::string_view, bool>{"parallel.tensor_parallel", parallel.tensor_parallel > 1},
         std::pair<std::string_view, bool>{"parallel.context_parallel", parallel.context_parallel > 1},

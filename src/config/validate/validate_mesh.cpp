@@ -35,7 +35,7 @@ void validate_order(Draft& draft) {
   }
 }
 
-// Gradients are summed over the blocks of a sample by the exchange of the backward pass, which these leave out.
+// The exchange of the backward pass sums gradients over the blocks of a sample. These settings leave it out.
 void validate_spatial(Draft& draft) {
   constexpr std::string_view kPath = "parallel.spatial", kContext = "parallel.context_parallel";
   const ParallelConfig& parallel = draft.config.parallel;

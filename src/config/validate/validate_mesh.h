@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Checks of the mesh of ranks: its order, its sizes, and what does not go with an axis.
+// Checks of the mesh of ranks: its order, its sizes, and the keys that exclude an axis.
 #pragma once
 
 #include <cstdint>
@@ -8,7 +8,7 @@
 
 namespace welkin::config {
 
-// Whether no size of an axis was reported already.
+// True if no size of an axis has been reported yet.
 bool is_mesh_sound(const Draft& draft);
 
 void validate_mesh(Draft& draft, int64_t world_size);

@@ -10,7 +10,7 @@
 namespace welkin::config {
 namespace {
 
-// What files have and pairs of another program do not: it hands over what it wants to be trained on.
+// Refuses keys for files with pairs of another program, which selects the pairs for training itself.
 void refuse_keys_of_files(Draft& draft) {
   const DataConfig& data = draft.config.data;
   const std::pair<std::string_view, bool> keys[] = {{"data.history", data.history > 1},

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Checks of training over several steps of the model, at once or from a replay buffer: the parts of a run, and what it does not
-// go with.
+// Checks of training over several steps of the model, at once or from a replay buffer: the parts of a run, and the keys that
+// exclude it.
 #include <algorithm>
 #include <cstdint>
 #include <numeric>
@@ -17,7 +17,7 @@ namespace {
 
 constexpr std::string_view kMultistep = "loss.multistep", kEpochs = "loss.multistep_epochs", kIters = "loss.multistep_iters";
 
-// Of several numbers all but the last need a length.
+// If there are several numbers, all but the last need a length.
 void validate_parts(Draft& draft) {
   const LossConfig& loss = draft.config.loss;
   if (!draft.is_sound({kMultistep, kEpochs, kIters})) return;
@@ -51,7 +51,7 @@ void validate_end(Draft& draft) {
   check(kIters, loss.multistep_iters, "loop.num_iters", loop.num_iters);
 }
 
-// What makes its own order of passes through the model.
+// Refuses keys that set their own order of passes through the model.
 void validate_company(Draft& draft) {
   const RunConfig& config = draft.config;
   if (!draft.is_sound({kMultistep})) return;
@@ -76,7 +76,7 @@ void validate_company(Draft& draft) {
   }
 }
 
-// Members of one sample: what tells them apart, and what scores them.
+// Checks the ensemble: its members must differ, and the loss must be able to score them.
 void validate_ensemble(Draft& draft) {
   const RunConfig& config = draft.config;
   constexpr std::string_view kMembers = "loss.ensemble_members";
@@ -101,7 +101,7 @@ void validate_ensemble(Draft& draft) {
   }
 }
 
-// One step of the model for each step of training, whose prediction is kept.
+// Checks the replay buffer: one step of the model for each step of training, whose prediction is kept.
 void validate_replay(Draft& draft) {
   const RunConfig& config = draft.config;
   constexpr std::string_view kReplay = "loss.replay_buffer", kReplaySteps = "loss.replay_steps";

@@ -184,7 +184,7 @@ void YamlBuilder::attach_merge(YamlId value, YamlMark mark) {
 
 void YamlBuilder::inherit(Frame& frame) {
   for (const YamlId source : frame.merged) {
-    // By index: the two mappings' entries live in one vector of nodes, of which none is added here.
+    // The loop uses indices: the two mappings' entries live in one vector of nodes, of which none is added here.
     for (const YamlEntry& entry : document_.at(source).entries) {
       if (!frame.key_lines.emplace(entry.key, entry.mark.line).second) continue;
       YamlEntry inherited = entry;

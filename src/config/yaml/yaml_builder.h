@@ -29,7 +29,7 @@ class YamlBuilder {
   void begin(YamlKind kind, std::string_view anchor, std::string_view tag, YamlMark mark);
   void end();
 
-  // Without nodes when the stream held no document.
+  // The document, without nodes when the stream held none.
   YamlDocument finish();
 
  private:

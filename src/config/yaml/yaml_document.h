@@ -50,7 +50,7 @@ struct YamlDocument {
 // The entry of a mapping with this key, null when absent.
 const YamlEntry* find_entry(const YamlNode& mapping, std::string_view key);
 
-// What a kind is called in messages: "a mapping".
+// A kind's name in messages: "a mapping".
 std::string_view kind_name(YamlKind kind);
 
 struct YamlLimits {

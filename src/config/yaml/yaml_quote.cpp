@@ -36,7 +36,7 @@ Character first_character(std::string_view text) {
   return {byte(0), 1};
 }
 
-// YAML folds line breaks (U+0085, U+2028 and U+2029 are some) and refuses control characters and what is no character.
+// YAML folds line breaks (U+0085, U+2028 and U+2029 are some) and refuses control characters and codes that are no characters.
 bool is_escaped(const Character& character) {
   const uint32_t code = character.code;
   const bool is_control = code < 0x20 || code == 0x7f || (character.bytes == 2 && code < 0xa0);
