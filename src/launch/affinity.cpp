@@ -76,7 +76,7 @@ std::vector<int64_t> numa_nodes_of(size_t num_cpus) {
   return node_of;
 }
 
-// The allowed ones in the order of the topology.
+// The allowed CPUs in the order of the topology.
 std::vector<Cpu> usable(const CpuTopology& topology, const std::vector<int64_t>& allowed) {
   std::vector<Cpu> cpus;
   for (const Cpu& cpu : topology.cpus) {
@@ -115,7 +115,7 @@ Binding bind_by_list(const BindRequest& request, const CpuTopology& topology, co
   return binding;
 }
 
-// Which share is this rank's: all cores are handed out, also where a NUMA node has none of the GPUs.
+// Number of this rank's share. All cores are handed out, also where a NUMA node has none of the GPUs.
 int64_t share_number(const BindRequest& request) {
   const auto num = static_cast<size_t>(request.local_size);
   if (request.gpu_nodes.size() < num) return request.local_rank;

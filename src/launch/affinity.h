@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Which cores a process of a run uses. The choice is a pure function of what the machine shows; applying it is one call, before
-// torch is loaded, so that its thread pools have the right size.
+// Chooses the cores of a process of a run. The choice is a pure function of the machine's facts; applying it is one call,
+// before torch is loaded, so that its thread pools have the right size.
 #pragma once
 
 #include <cstdint>
@@ -18,7 +18,7 @@ struct Cpu {
   int64_t package = 0;
 };
 
-// What this machine shows under /sys, ordered by NUMA node, package and core.
+// The CPUs that this machine shows under /sys, ordered by NUMA node, package and core.
 struct CpuTopology {
   std::vector<Cpu> cpus;  // online ones
 };
@@ -27,7 +27,7 @@ std::vector<int64_t> allowed_cpus();  // of this process, ascending
 
 struct Binding {
   std::vector<int64_t> cpus;  // empty: left as it is
-  int64_t threads = 1;        // what the process should compute with
+  int64_t threads = 1;        // threads that the process should compute with
   std::string reason;         // for the log: "auto: 2 of 8 cores, NUMA node 0"
 };
 
@@ -38,10 +38,10 @@ struct BindRequest {
   std::vector<int64_t> gpu_nodes = {};  // by local rank: the NUMA node of its GPU. Fewer than there are ranks: not known
 };
 
-// auto: an equal, contiguous share of the allowed cores, NUMA node by NUMA node, in the order in which the ranks' GPUs sit there,
-// so that a rank computes near its GPU; where that is not known in the order of the ranks. Nothing is bound where there are more
-// processes than cores, where the process is alone, or where the launcher has already narrowed the mask. `quota` is the number of
-// cores that a cgroup allows. Throws ConfigError for a list that is wrong, too short, or names CPUs that are not allowed.
+// auto: an equal, contiguous share of the allowed cores, NUMA node by NUMA node, in the order of the ranks' GPUs there, so that
+// a rank computes near its GPU; where that is not known, in the order of the ranks. Nothing is bound where there are more
+// processes than cores, where the process is alone, or where the launcher has already narrowed the mask. `quota` is the number
+// of cores that a cgroup allows. Throws ConfigError for a list that is wrong, too short, or names CPUs that are not allowed.
 Binding choose_binding(const BindRequest& request, const CpuTopology& topology, const std::vector<int64_t>& allowed,
                        int64_t quota);
 

@@ -42,7 +42,7 @@ std::vector<Gpu> all_gpus(const fs::path& root) {
   return gpus;
 }
 
-// By its index, or by the beginning of its identifier, as CUDA takes it.
+// The GPU by its index, or by the beginning of its identifier, as CUDA takes it.
 const Gpu* gpu_named(const std::vector<Gpu>& gpus, const std::string& name) {
   size_t index = 0;
   const auto [end, error] = std::from_chars(name.data(), name.data() + name.size(), index);

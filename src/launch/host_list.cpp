@@ -25,7 +25,7 @@ int64_t number_of(std::string_view digits, std::string_view text, std::string_vi
   return value;
 }
 
-// At commas outside brackets.
+// Splits at commas outside brackets.
 std::vector<std::string_view> parts_of(std::string_view list) {
   std::vector<std::string_view> parts;
   size_t begin = 0;
@@ -57,7 +57,7 @@ std::vector<std::string> expand_range(std::string_view range, std::string_view l
   return numbers;
 }
 
-// Every bracket in turn: "r[1-2]n[1-2]" has four hosts.
+// Expands every bracket in turn: "r[1-2]n[1-2]" has four hosts.
 std::vector<std::string> expand_part(std::string_view part, std::string_view list, std::string_view variable) {
   const size_t open = part.find('[');
   if (open == std::string_view::npos) {

@@ -10,7 +10,7 @@
 namespace welkin::launch {
 
 // WELKIN_JOB_SECRET, at least 16 bytes, or the content of WELKIN_JOB_SECRET_FILE, which only its owner may read. Empty where
-// neither is set. ConfigError, without the secret, for one that is short, both at once, or a file that others can read.
+// neither is set. ConfigError, without the secret, for a short secret, for both at once, or for a file that others can read.
 std::string job_secret(const ReadVariable& read);
 
 // 32 random bytes in hexadecimal digits: a new secret, or a job's nonce. CommError where the system gives none.

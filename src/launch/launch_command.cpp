@@ -193,7 +193,7 @@ BatchJob batch_job(const LaunchArguments& arguments, std::vector<std::string> co
   return job;
 }
 
-// Of an elastic job: the launcher's board outlives the ranks, so it, and not rank 0, has the socket.
+// Runs an elastic job. The launcher's board outlives the ranks, so it, and not rank 0, has the socket.
 int run_rounds(const LaunchArguments& arguments, WorkerPlan plan, const MakeBoard& make_board) {
   const ReadVariable read = [](const char* name) { return std::getenv(name); };
   std::string secret = job_secret(read);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// `welkin launch -n N -- VERB ...`: the command line, and what it starts. No torch: the processes that it starts load it.
+// `welkin launch -n N -- VERB ...`: the command line, and the start of processes, which load torch themselves.
 #pragma once
 
 #include <chrono>
@@ -30,11 +30,11 @@ struct LaunchArguments {
   bool sbatch = false;             // print a job script instead of starting anything
   std::string script = "slurm";    // of this batch system
   std::vector<std::string> batch;  // KEY=VALUE: lines of the job script
-  std::vector<std::string> own;    // what stands before the verb, -- included
-  std::vector<std::string> verb;   // what stands after --
+  std::vector<std::string> own;    // the words before the verb, -- included
+  std::vector<std::string> verb;   // the words after --
 };
 
-// `words` is what follows `launch`. ConfigError naming the option. -h alone needs no verb.
+// `words` are the arguments after `launch`. ConfigError naming the option. -h alone needs no verb.
 LaunchArguments parse_launch(const std::vector<std::string>& words);
 
 std::string launch_help();
@@ -45,16 +45,16 @@ struct LaunchOption {
   std::string_view metavar;  // empty: it takes no value
   std::string_view help;
 };
-// What launch_help() lists.
+// The options that launch_help() lists.
 std::span<const LaunchOption> launch_options();
 
-// What the user typed, for a shell: how to start the same run again. Empty where it takes more than one command: several nodes.
-// The processes find it in WELKIN_COMMAND.
+// The command that the user typed, quoted for a shell, to start the same run again. Empty where it takes more than one command:
+// several nodes. The processes find it in WELKIN_COMMAND.
 std::string typed_command(const LaunchArguments& arguments, const std::vector<std::string>& options);
 
-// Starts the processes and waits for them, or prints the job script. `program` is the absolute path of `welkin`, `options` what
-// stood before the verb `launch` and is handed on; `make_board` serves or finds the board of an elastic job. Returns the exit
-// code of the run.
+// Starts the processes and waits for them, or prints the job script. `program` is the absolute path of `welkin`, `options`
+// those before the verb `launch`, which are handed on; `make_board` serves or finds the board of an elastic job. Returns the
+// exit code of the run.
 int run_launch(const LaunchArguments& arguments, const std::string& program, const std::vector<std::string>& options,
                const MakeBoard& make_board);
 

@@ -18,7 +18,7 @@ namespace {
 constexpr const char* kStamp = "welkin_plugin_stamp";
 constexpr size_t kLongestStamp = 200;
 
-// Before anything of the plug-in is called: types that both sides name alike may be laid out in another way.
+// Checks before any function of the plug-in is called: types of the same name may have another layout there.
 void check_stamp(void* handle, const std::filesystem::path& path) {
   const auto* stamp = static_cast<const char*>(dlsym(handle, kStamp));
   const std::string built_with = stamp == nullptr ? "nothing that it says" : std::string(stamp, strnlen(stamp, kLongestStamp));

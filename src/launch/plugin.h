@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A user's shared object: opened once, kept open for the life of the process (its code is called until the end).
-// It knows nothing of what a plug-in registers: the caller casts the entry point.
+// A user's shared object: opened once, kept open for the life of the process (its code is called until the end). It does not
+// know what a plug-in registers: the caller casts the entry point.
 #pragma once
 
 #include <filesystem>

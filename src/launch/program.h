@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// Which program this is, for the check that all ranks run the same.
+// Identifies this program, for the check that all ranks run the same.
 #pragma once
 
 #include <string>
 
 namespace welkin::launch {
 
-// Of the executable and of the shared object that holds this code, as sixteen digits. Throws DataError.
+// Hash of the executable and of the shared object that holds this code, as sixteen digits. Throws DataError.
 std::string program_hash();
 
 }  // namespace welkin::launch

@@ -14,7 +14,7 @@
 namespace welkin::launch {
 namespace {
 
-// What one launcher calls its numbers. Several names: the first that is set holds.
+// The variables with one launcher's numbers. If there are several names, the first that is set counts.
 struct Family {
   const char* launcher;
   std::vector<const char*> rank, size, local_rank, local_size, node, num_nodes;
@@ -133,7 +133,7 @@ struct Found {
                     cat("Set both, or unset ", present, "; welkin launch, srun, mpirun and torchrun set what is needed"));
 }
 
-// Nothing when the family is absent, or says that there is one process and no more.
+// Nullopt when the family is absent, or gives one process only.
 std::optional<Found> look_for(const Reader& reader, const Family& family) {
   const auto size = reader.number(family.size);
   const auto rank = reader.number(family.rank);
@@ -208,7 +208,7 @@ void check_local(const RankInfo& place, const char* variable) {
                     "Unset what is left over from another launcher");
 }
 
-// Where nothing is said about nodes, all are on this one unless an address says otherwise.
+// Without variables about nodes, all ranks are on this one, unless an address contradicts.
 void place_on_nodes(const Reader& reader, const Found& found, RankInfo& place) {
   const Family& family = *found.family;
   const bool is_slurm = family.launcher == std::string_view("Slurm");
@@ -258,7 +258,7 @@ void find_address(const Reader& reader, RankInfo& place) {
                     "Set MASTER_ADDR to the first node's name on every process (mpirun -x MASTER_ADDR), and MASTER_PORT");
 }
 
-// Without a port: one that the processes of a job agree on, and two jobs on a node hardly share.
+// The default port: the processes of a job agree on it, and two jobs on a node hardly share it.
 int64_t port_of_job(const Reader& reader) {
   constexpr int64_t kFirst = 29500, kPorts = 8000;
   uint64_t mixed = 0;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Which process of a run this one is, as the launcher that started it says. Pure functions of an environment; opens nothing.
+// The place of this process in a run, from its launcher's variables. Pure functions of an environment; opens nothing.
 #pragma once
 
 #include <cstdint>
@@ -21,13 +21,13 @@ struct RankInfo {
   std::string store_file;           // WIREUP_FILE_PATH; empty: not given
   bool store_is_launchers = false;  // the launcher serves our store at the address (an elastic job)
   std::string elastic;              // "MIN:MAX" of an elastic job; empty: none
-  std::string elastic_id;           // there: the name of this process
+  std::string elastic_id;           // the name of this process in it
   int64_t listen_descriptor = -1;   // rank 0 of `welkin launch`: a socket that listens at the address already
 };
 
-// Reads, in this order: what `welkin launch` and torchrun set; the tutorials' WORLD_SIZE, RANK (or WORLD_RANK), LOCAL_RANK,
-// MASTER_ADDR (or MASTER_ADDRESS), MASTER_PORT; Flux; LSF's jsrun; Open MPI; MPICH, hydra and MVAPICH; PMIx; Slurm's srun.
-// A job step of another launcher within a Slurm or LSF allocation is that launcher's. Throws ConfigError naming the variables
+// Reads, in this order: variables of `welkin launch` and torchrun; the tutorials' WORLD_SIZE, RANK (or WORLD_RANK), LOCAL_RANK,
+// MASTER_ADDR (or MASTER_ADDRESS), MASTER_PORT; Flux; LSF's jsrun; Open MPI; MPICH, hydra and MVAPICH; PMIx; Slurm's srun. A
+// job step of another launcher within a Slurm or LSF allocation is that launcher's. Throws ConfigError naming the variables
 // when they are incomplete, are no numbers, or contradict each other.
 RankInfo find_ranks(const ReadVariable& read);
 

@@ -27,7 +27,7 @@ using AddressList = std::unique_ptr<addrinfo, decltype(&freeaddrinfo)>;
 
 constexpr const char* kPortRemedy = "Set MASTER_PORT (or --rdzv HOST:PORT) to a free port, the same on all processes";
 
-// Null with the resolver's words in `reason`.
+// Null on failure, with the resolver's text in `reason`.
 AddressList resolve(const std::string& host, int64_t port, std::string& reason) {
   addrinfo hints{};
   hints.ai_family = AF_UNSPEC;

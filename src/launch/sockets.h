@@ -24,7 +24,7 @@ Listener listen_at(const std::string& host, int64_t port);
 // unreachable host and a silent port apart.
 FileDescriptor connect_to(const std::string& host, int64_t port, std::chrono::milliseconds timeout);
 
-// The same, and says from which own address it is reached: the interface for collectives.
+// Does the same, and returns the own address of the connection: that of the interface for collectives.
 std::string reach(const std::string& host, int64_t port, std::chrono::milliseconds timeout);
 
 // The address of a network interface. CommError listing the interfaces of this machine when there is no such one.

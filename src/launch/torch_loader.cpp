@@ -28,8 +28,8 @@ void set_loading_environment() {
   if (std::getenv("OMP_WAIT_POLICY") == nullptr) setenv("GOMP_SPINCOUNT", "0", 0);
   // Large tensors on huge pages: a step's fresh gradients and activations cost one fault in 512, a seventh of a U-Net's step.
   setenv("THP_MEM_ALLOC_ENABLE", "1", 0);
-  // Streams that share one of the 8 queues of a GPU wait for each other. A rank has more streams than that, and a receive of NCCL
-  // that waits for its message must hold up nothing that the message is made of.
+  // Streams that share one of the 8 queues of a GPU wait for each other. A rank has more streams than that, and a receive of
+  // NCCL that waits for its message must not block the work that produces the message.
   setenv("CUDA_DEVICE_MAX_CONNECTIONS", "32", 0);
   setenv("KINETO_LOG_LEVEL", "5", 0);  // "gpuGetDeviceCount failed" on a machine without GPU is no news
 }

@@ -6,18 +6,18 @@
 
 namespace welkin::launch {
 
-// Gives the variables that libgomp and kineto read while they are being loaded a value where the user gave none. Before
+// Sets the variables that libgomp and kineto read while they load, where the user has not set them. Before
 // load_torch.
 void set_loading_environment();
 
-// Whether CUDA would show no device for this value of CUDA_VISIBLE_DEVICES; null: it is not set.
+// True if CUDA would show no device for this value of CUDA_VISIBLE_DEVICES; null: it is not set.
 bool hides_every_gpu(const char* visible);
 
-// Whether this machine shows a device of NVIDIA's, and the environment does not hide it: then torch's CUDA libraries are needed.
+// True if this machine shows an NVIDIA device that the environment does not hide: then torch's CUDA libraries are needed.
 bool has_cuda_device();
 
-// libc10 and libtorch_cpu of the package, with their symbols visible to what is loaded later, and libtorch_cuda where asked:
-// torch remembers the first answer to "is there CUDA?", so it cannot be loaded later. Throws ConfigError with the loader's text.
+// Loads libc10 and libtorch_cpu, with symbols visible to libraries that are loaded later, and libtorch_cuda where asked: torch
+// remembers the first answer to "is there CUDA?", so it cannot be loaded later. Throws ConfigError with the loader's text.
 void load_torch(const std::filesystem::path& package, bool with_cuda);
 
 using MainFunction = int (*)(int argc, char** argv);

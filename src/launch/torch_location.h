@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Where the torch wheel is. For the launcher, which must find it before anything of torch is loaded; so nothing here includes
-// torch.
+// Finds the torch wheel. For the launcher, which must know its place before anything of torch is loaded; so nothing here
+// includes torch.
 #pragma once
 
 #include <filesystem>
@@ -11,7 +11,7 @@ namespace welkin::launch {
 
 inline constexpr const char* kTorchVersion = "2.11.0";
 
-// What the search may use, in this order. The first two are explicit: when they hold no torch, that is an error.
+// The places that the search uses, in this order. The first two are explicit: when they hold no torch, that is an error.
 struct TorchSearch {
   std::optional<std::filesystem::path> flag = {};         // --torch
   std::optional<std::filesystem::path> environment = {};  // WELKIN_TORCH

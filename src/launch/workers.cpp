@@ -63,7 +63,7 @@ void Supervision::start(int64_t local) {
 
 void Supervision::judge(const Worker& ended) {
   if (ended.ending.code == 0) return;
-  // A rank whose partners went away ends with the code of communication: whoever ended otherwise is the reason.
+  // A rank whose partners went away ends with the code of communication: a rank with another code is the reason.
   const bool explains =
       !culprit_ || (culprit_->ending.code == kCommExit && ended.ending.code != kCommExit && !crew_.has_sent_term());
   if (explains) culprit_ = ended;

@@ -28,8 +28,8 @@ struct WorkerPlan {
 std::vector<std::pair<std::string, std::string>> worker_environment(const WorkerPlan& plan, int64_t local_rank);
 
 // Starts all, waits for all. They share a new job secret (launch/job_secret.h) where there is one node and none is set. Returns
-// the exit code of the run: 0, or that of the rank that failed first (128 + number for a signal), after saying on stderr which it
-// was and why. Blocks SIGINT, SIGTERM, SIGHUP, SIGUSR1, SIGUSR2 for the calling thread and passes them on; a process with other
+// the exit code of the run: 0, or that of the rank that failed first (128 + number for a signal), with its rank and reason on
+// stderr. Blocks SIGINT, SIGTERM, SIGHUP, SIGUSR1, SIGUSR2 for the calling thread and passes them on; a process with other
 // threads, which do not block them, is ended by them, and the workers with it. ConfigError when the program cannot be started.
 int run_workers(WorkerPlan plan);
 

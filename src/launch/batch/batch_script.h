@@ -20,7 +20,7 @@ struct BatchJob {
 // "KEY=VALUE" or "KEY". ConfigError when the key is no word, or a line break would add lines to the script.
 std::pair<std::string, std::string> parse_directive(const std::string& text);
 
-// ConfigError for directives that say nodes or tasks otherwise than `job` does. `has_short`: the system's -N and -n are these.
+// ConfigError for directives that contradict the nodes or tasks of `job`. `has_short`: the system's -N and -n are these.
 void check_sizes(const BatchJob& job, bool has_short = true);
 
 // As `sbatch` takes it; more arguments of sbatch's command line after the script go to the verb. A directive `image` runs the

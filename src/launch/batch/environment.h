@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// How variables of the environment are read where tests give others.
+// Reads environment variables through a function, so that tests can give others.
 #pragma once
 
 #include <functional>

@@ -19,7 +19,7 @@ bool has_directive(const BatchJob& job, std::string_view key, std::string_view b
   return std::ranges::any_of(job.directives, [&](const auto& one) { return one.first == key && one.second.starts_with(begin); });
 }
 
-// Numbers of jobs are no numbers everywhere, so the port follows from the script's process.
+// The port follows from the script's process: numbers of jobs are not numeric everywhere.
 std::string meeting() {
   return "set -euo pipefail\n"
          "export MASTER_ADDR=${MASTER_ADDR:-$(hostname)}\n"
@@ -27,8 +27,8 @@ std::string meeting() {
          "export HDF5_USE_FILE_LOCKING=${HDF5_USE_FILE_LOCKING:-FALSE}\n";
 }
 
-// Words of Slurm that mean the same elsewhere: the key and, where it needs one, the value in Flux, LSF and PBS. No key: there is
-// nothing like it.
+// Words of Slurm that mean the same elsewhere: the key and, where it needs one, the value in Flux, LSF and PBS. No key: the
+// system has no such directive.
 struct Translation {
   std::string_view slurm, flux, lsf, pbs;
   std::string_view pbs_value = "";
@@ -62,7 +62,7 @@ std::string time_limit(const std::string& system, const std::string& value) {
                         system == "flux" ? "" : ", requeue"));
 }
 
-// LSF and PBS would take what does not begin with an option of theirs for another: -requeue for -r.
+// LSF and PBS would read a key that is no option of theirs as another one: -requeue as -r.
 void check_own_key(const std::string& system, const std::string& key) {
   const bool is_letter = key.size() == 1;
   const bool is_word_of_lsf = std::ranges::none_of(key, [](char c) { return c == '-' || c == '_'; });
@@ -101,8 +101,8 @@ std::string flux_script(const BatchJob& job) {
              " \"$@\"\n");
 }
 
-// Not every mpirun hands variables on to other nodes, so they stand in front of the program. The secret does not, since all users
-// of a node may read command lines: it goes into a file that its owner alone may read. TERM is for the ranks; the shell waits for
+// Not every mpirun hands variables on to other nodes, so they stand in front of the program. The secret goes into a file
+// that only its owner may read, since all users of a node may read command lines. TERM is for the ranks; the shell waits for
 // them.
 std::string start_by_mpirun(const BatchJob& job) {
   return cat("export WELKIN_JOB_SECRET_FILE=${WELKIN_JOB_SECRET_FILE:-$PWD/.welkin-secret-$MASTER_PORT-$$}\n",

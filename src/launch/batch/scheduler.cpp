@@ -81,10 +81,10 @@ std::optional<double> pbs_seconds(const ReadVariable& read, const RunCommand& ru
   return static_cast<double>(*limit - used.value_or(0));
 }
 
-// A job of another system may run inside of one of Slurm's: the inner one ends first.
+// A job of another system may run inside a Slurm job: the inner one ends first.
 struct System {
   const char* name;
-  const char* job;      // the variable that has its number
+  const char* job;      // the variable with its number
   const char* requeue;  // before that number; null: there is none
 };
 constexpr std::array<System, 4> kSystems{{{"Flux", "FLUX_JOB_ID", nullptr},

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the batch system of this job knows: how long the job may still run, and the command that queues it again. It reads
+// Facts from the batch system of this job: how long the job may still run, and the command that queues it again. It reads
 // variables and asks the system's own commands; it starts nothing by itself.
 #pragma once
 
@@ -12,7 +12,7 @@
 
 namespace welkin::launch {
 
-// What a command of the shell prints; nothing where it fails.
+// Returns the output of a shell command; nullopt where it fails.
 using RunCommand = std::function<std::optional<std::string>(const std::string&)>;
 
 // RunCommand with half a minute and 1 MiB of output for each. Its errors go to stderr.
@@ -23,9 +23,9 @@ struct TimeLeft {
   std::string source;  // "Slurm", "Flux", "LSF", "PBS"
 };
 
-// Asked once, since a job's end does not move. Slurm says it in SLURM_JOB_END_TIME (23.02 and later) or squeue, Flux in `flux job
-// timeleft`, LSF in `bjobs -o time_left` in whole minutes, PBS in `qstat -f`. Nothing outside of a job, for one without a limit,
-// and where the command fails. `unix_now`: seconds since 1970.
+// Asked once, since a job's end does not move. Slurm says it in SLURM_JOB_END_TIME (23.02 and later) or squeue, Flux in `flux
+// job timeleft`, LSF in `bjobs -o time_left` in whole minutes, PBS in `qstat -f`. Nullopt outside of a job, for one without a
+// limit, and where the command fails. `unix_now`: seconds since 1970.
 std::optional<TimeLeft> time_left(const ReadVariable& read, const RunCommand& run, int64_t unix_now);
 
 // Ends this job and queues it again: `scontrol requeue`, `brequeue` or `qrerun` with its number. Throws ConfigError outside of a

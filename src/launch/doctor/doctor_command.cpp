@@ -78,7 +78,7 @@ Findings own_findings(const DoctorArguments& arguments, const TorchSearch& searc
   return findings;
 }
 
-// Of other machines what is not good, under their names: pages of forty nodes are alike but for one.
+// Adds other machines' findings that are not good, under their names: pages of forty nodes are alike but for one.
 void add_other_hosts(const LinkReport& report, Findings& findings) {
   std::set<std::string> seen{host_name()};
   for (size_t i = 0; i < report.pages.size(); ++i) {

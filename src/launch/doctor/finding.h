@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What `welkin doctor` finds: one line of its page. No torch.
+// A finding of `welkin doctor`: one line of its page. No torch.
 #pragma once
 
 #include <string>
@@ -17,7 +17,7 @@ struct Finding {
 };
 using Findings = std::vector<Finding>;
 
-// A finding that is doubtful or bad where `is_wrong` says so, and good without its remedy elsewhere.
+// A finding that is doubtful or bad if `is_wrong`, else good and without its remedy.
 inline Finding judged(std::string topic, std::string found, bool is_wrong, Verdict verdict, std::string remedy) {
   return {std::move(topic), is_wrong ? verdict : Verdict::Good, std::move(found), is_wrong ? std::move(remedy) : ""};
 }

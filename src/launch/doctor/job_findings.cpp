@@ -41,7 +41,7 @@ Finding thread_finding(const ReadVariable& read, const RankInfo& place) {
     return {"threads", Verdict::Good, cat(cores, " usable cores, OMP_NUM_THREADS is not set"), ""};
   char* rest = nullptr;
   const int64_t threads = std::strtoll(given, &rest, 10);
-  // A list, as OpenMP takes it, is of nested regions.
+  // OpenMP takes a list too: its numbers are for nested regions.
   if (threads < 1 || (*rest != '\0' && *rest != ',')) {
     return {"threads", Verdict::Bad, cat("OMP_NUM_THREADS=", given, " is no number of threads"),
             "libgomp passes over it, and starts a thread for each core: unset it, or give a number"};

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the environment says of this process's job: its launcher, its threads, its secret; and the network that it may use.
+// Findings from the environment of this process's job: its launcher, its threads, its secret; and the network that it may use.
 #pragma once
 
 #include "launch/doctor/finding.h"

@@ -37,7 +37,7 @@ double wall_clock_s() { return std::chrono::duration<double>(std::chrono::system
 
 std::string microseconds(double seconds) { return cat(static_cast<int64_t>(seconds * 1e6), " us"); }
 
-// What every rank answers to rank 0, whose messages are small but for the block.
+// Answers rank 0 on every other rank. Messages of rank 0 are small but for the block.
 void answer(LinkMessages& messages) {
   for (int i = 0; i < kRounds; ++i) {
     messages.receive(8);
@@ -47,7 +47,7 @@ void answer(LinkMessages& messages) {
   messages.send("got it");
 }
 
-// The quickest of the rounds has waited least, so its middle is nearest to the other's clock.
+// The fastest round has waited least, so its middle is nearest to the other rank's clock.
 void measure(Peer& peer) {
   peer.latency_s = 1e9;
   for (int i = 0; i < kRounds; ++i) {
@@ -79,7 +79,7 @@ std::optional<Json> hello_of(LinkMessages& messages, int64_t world) {
   return {};  // a stranger
 }
 
-// One connection for each of the others, as far as they come within the time.
+// One connection for each of the others, if it comes within the time.
 std::vector<Peer> gather(int listener, const LinkRequest& request) {
   std::vector<Peer> peers;
   const Stopwatch watch;
@@ -114,7 +114,7 @@ Finding presence(const std::vector<Peer>& peers, int64_t world) {
                 "Look at their output: MASTER_ADDR and MASTER_PORT must be the same on all, and no firewall between");
 }
 
-// Everybody tries those of lower rank, rank 0 excepted, and says whom it did not reach.
+// Every rank tries those of lower rank, except rank 0, and reports those that it did not reach.
 Finding pairs(std::vector<Peer>& peers) {
   Json addresses = Json::array();
   for (const Peer& peer : peers)

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Connections between the ranks of a job, made for real: each rank reaches each on ports of the system's choice, as collectives
-// do. Rank 0 also measures how long a message takes, how fast bytes go, and how far apart the nodes' clocks are.
+// Tests real connections between the ranks of a job: each rank reaches each on ports of the system's choice, as collectives do.
+// Rank 0 also measures how long a message takes, how fast bytes go, and how far apart the nodes' clocks are.
 #pragma once
 
 #include <chrono>
@@ -12,7 +12,7 @@
 
 namespace welkin::launch {
 
-// What one rank brings to the test.
+// The facts that one rank brings to the test.
 struct LinkRequest {
   RankInfo place;
   std::string host;       // name of its machine
@@ -23,10 +23,10 @@ struct LinkRequest {
 struct LinkReport {
   Findings findings;               // of the connections; filled on rank 0
   std::vector<std::string> pages;  // of the others: page_json; filled on rank 0
-  std::vector<std::string> hosts;  // whose they are
+  std::vector<std::string> hosts;  // the hosts of `pages`
 };
 
-// All ranks call it. What does not connect is a finding of rank 0; a rank that does not even reach rank 0 throws CommError.
+// All ranks call it. A failed connection is a finding of rank 0; a rank that does not even reach rank 0 throws CommError.
 LinkReport test_links(const LinkRequest& request);
 
 }  // namespace welkin::launch

@@ -10,7 +10,7 @@
 
 namespace welkin::launch {
 
-// CommError when the other side closes, does not go on within the time, or sends more than `limit_bytes`.
+// Throws CommError when the other side closes, stalls beyond the time, or sends more than `limit_bytes`.
 class LinkMessages {
  public:
   LinkMessages(FileDescriptor socket, std::string peer, std::chrono::milliseconds timeout)

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Processor, cores, memory and limits of this machine and process, from what the kernel shows under /proc and /sys.
+// Processor, cores, memory and limits of this machine and process, from /proc and /sys.
 #pragma once
 
 #include <filesystem>

@@ -9,13 +9,13 @@
 
 namespace welkin::launch {
 
-// One line for each finding: green, amber or red, what is there, and below it what to do. Colours where `in_colour`.
+// One line for each finding: green, amber or red, what was found, and below it the remedy. Colours where `in_colour`.
 std::string page_text(const Findings& findings, bool in_colour);
 
 // {"verdict": "amber", "findings": [{"topic", "verdict", "found", "remedy"}, ...]}
 std::string page_json(const Findings& findings);
 
-// The findings of such a text; none where it is no page.
+// The findings in the text of such a page; none where it is no page.
 Findings findings_of(std::string_view json);
 
 Verdict worst(const Findings& findings);

@@ -21,7 +21,7 @@ constexpr uint64_t kBlockBytes = uint64_t{4} << 20;
 constexpr int kSmallFiles = 200;
 constexpr double kSlowBytes = 200e6, kSlowFiles = 500;  // in a second
 
-// A folder that is removed with what is in it.
+// A folder that is removed with its content.
 class ScratchFolder {
  public:
   explicit ScratchFolder(const fs::path& parent) : path_(parent / cat(".welkin-doctor-", getpid())) {
@@ -49,7 +49,7 @@ double write_seconds(const fs::path& path, uint64_t bytes) {
   return watch.seconds();
 }
 
-// From the disk, as far as the system gives up what it remembers of the file.
+// Reads from the disk, as far as the system drops the file from its page cache.
 double read_seconds(const fs::path& path) {
   const FileDescriptor file = open_file(path, O_RDONLY);
   posix_fadvise(file.get(), 0, 0, POSIX_FADV_DONTNEED);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// How fast a file system is at a folder: bytes written and read, and small files made and removed in a second.
+// The speed of a file system at a folder: bytes written and read, and small files made and removed in a second.
 #pragma once
 
 #include <cstdint>
@@ -9,8 +9,8 @@
 
 namespace welkin::launch {
 
-// Writes, syncs, reads and removes a file of `bytes` and many small ones in a folder of its own below `folder`. What cannot be
-// written is a finding, not an error.
+// Writes, syncs, reads and removes a file of `bytes` and many small ones in a folder of its own below `folder`. A failed write
+// is a finding, not an error.
 Findings path_findings(const std::filesystem::path& folder, uint64_t bytes = uint64_t{256} << 20);
 
 }  // namespace welkin::launch

@@ -23,7 +23,7 @@ constexpr int kCudaOfTorch = 13000;  // torch 2.11.0's CUDA is 13.0
 constexpr int kMostDevices = 64;
 constexpr double kSlowStartSeconds = 20;
 
-// The few functions of the driver that are asked for: their signatures have not changed since CUDA 4.
+// The few functions of the driver that are used. Their signatures have not changed since CUDA 4.
 struct Driver {
   int (*init)(unsigned) = nullptr;
   int (*version)(int*) = nullptr;
@@ -88,7 +88,7 @@ Findings device_findings(const Driver& driver, int count) {
   return findings;
 }
 
-// Its words count where it fails.
+// Stderr is kept: its text counts where the program fails.
 std::string version_command(const fs::path& program, const fs::path& package) {
   const std::string start =
       cat(shell_word(program.string()), " --torch ", shell_word(package.string()), " --bind off --version 2>&1; true");

@@ -34,7 +34,7 @@ bool is_fatal_code(int64_t code) {
 // A process whose device or memory computes wrong numbers would do so again.
 bool is_defective_code(int64_t code) { return code == static_cast<int64_t>(ExitCode::Defective); }
 
-// What the first node's launcher does besides: it looks at all slots, decides, and tells everybody.
+// The further task of the first node's launcher: it reads all slots, decides, and tells all nodes.
 class Leader {
  public:
   Leader(const ElasticPlan& plan, JobBoard& board) : plan_(plan), board_(board), beats_(static_cast<size_t>(plan.num_nodes)) {}
@@ -43,7 +43,7 @@ class Leader {
     const JobView job = look();
     follow(job, decide(job, {.silent_s = std::chrono::duration<double>(plan_.grace).count(), .join_s = plan_.join_s}));
   }
-  // Whether the launchers of all nodes that answer know that the job is over.
+  // True if the launchers of all nodes that answer know that the job is over.
   bool all_know() {
     for (int64_t node = 1; node < plan_.num_nodes; ++node) {
       const Beat& beat = beats_[static_cast<size_t>(node)];
@@ -169,7 +169,7 @@ void Leader::follow(const JobView& job, const Decision& decision) {
   }
 }
 
-// Each once: whoever comes last is spare, which need not be the last node.
+// Each process is named once: the last to come is spare, which need not be on the last node.
 void Leader::name_spares(const JobView& job) {
   if (round_ == 0 || state_ != RoundState::Open) return;
   for (const ProcessId& id : waiting_of(job)) {
@@ -193,7 +193,7 @@ class Agent {
     for (int64_t local = 0; local < plan_.num_local; ++local) start(local);
     while (crew_.is_busy() || may_start() || (leader_ && !end_code_)) {
       crew_.wait_for_news();
-      // All are meant to end by it, or to save and end: one that was started again would know nothing of it.
+      // The signal is meant to end all, or to make them save and end. A process that starts again would not know of it.
       if (!crew_.pass_on_signals().empty()) is_stopping_ = true;
       for (const Worker& ended : crew_.reap()) note_end(ended);
       try {
@@ -218,7 +218,7 @@ class Agent {
     bool is_news = false;  // the board does not have it yet
   };
 
-  // All that needs the board; nothing does once the job is over.
+  // All tasks that need the board; there are none once the job is over.
   void talk() {
     start_due();
     if (end_code_) return;
@@ -318,7 +318,7 @@ void Agent::note_end(const Worker& ended) {
   plan_start(*found);
 }
 
-// Again, later and later while losses follow each other, unless the job ends.
+// Plans another start, later and later while losses follow each other, unless the job ends.
 void Agent::plan_start(Place& place) {
   const bool may = !place.slot.is_fatal && !is_stopping_ && !end_code_ && restarts_ < plan_.max_restarts;
   place.slot.state = may ? Slot::State::Waiting : Slot::State::Gone;
@@ -366,8 +366,8 @@ void Agent::look_at_board() {
   }
 }
 
-// A stopped process answers nobody, and where all of a round are stopped, or one is alone in it, nobody asks. Time counts only
-// while this process runs: a batch system may suspend the whole job.
+// A stopped process does not answer. If all of a round are stopped, or one is alone in it, no other process notices. Time
+// counts only while this process runs: a batch system may suspend the whole job.
 void Agent::end_stopped() {
   const auto now = AgentClock::now();
   const auto passed = std::min<AgentClock::duration>(now - std::exchange(stops_at_, now), kLongestLook);

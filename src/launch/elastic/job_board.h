@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the launchers and the ranks of an elastic job tell each other: short texts under keys, which outlive every rank. A process
-// that is started again has another name, and a round another number, so nothing is ever taken for what came before.
+// Messages between the launchers and the ranks of an elastic job: short texts under keys, which outlive every rank. A restarted
+// process has another name, and each round another number, so no text is taken for an earlier one.
 #pragma once
 
 #include <cstdint>
@@ -19,11 +19,11 @@ class JobBoard {
   // CommError when the first node's launcher is gone.
   virtual void set(const std::string& key, const std::string& text) = 0;
   virtual std::optional<std::string> read(const std::string& key) = 0;
-  // Connections that were closed, since they did not have the job's secret; of who serves the board.
+  // Connections that were closed, since they did not have the job's secret; counted where the board is served.
   virtual int64_t strangers() const { return 0; }
 };
 
-// Where the board of a job is. The first node's launcher serves it at its socket.
+// The address of a job's board. The first node's launcher serves it at its socket.
 struct BoardPlace {
   std::string host;
   int64_t port = 0;
@@ -33,23 +33,23 @@ struct BoardPlace {
 };
 using MakeBoard = std::function<std::unique_ptr<JobBoard>(const BoardPlace&)>;
 
-// "3 open": the latest round and its state. Of the first node's launcher.
+// "3 open": the latest round and its state. Written by the first node's launcher.
 inline constexpr const char* kNowKey = "elastic/now";
 inline std::string round_key(int64_t number) { return cat("elastic/round/", number); }
-// The job is over: an exit code and a sentence. Of the first node's launcher.
+// The job is over: an exit code and a sentence. Written by the first node's launcher.
 inline constexpr const char* kEndKey = "elastic/end";
-// A node's launcher has read that, or leaves: nobody need keep the board for it. Of it.
+// A node's launcher has read that, or leaves: the board need not stay for it. Written by that launcher.
 inline std::string bye_key(int64_t node) { return cat("elastic/bye/", node); }
-// Numbers of ranks with which the run can go on, "4 2 1". Of every rank, the same.
+// Numbers of ranks with which the run can go on, "4 2 1". Written by every rank, the same text.
 inline constexpr const char* kSizesKey = "elastic/sizes";
-// The run's folder is its own: what it has saved may be continued. Of the first rank.
+// The run has its own folder, whose checkpoints may be continued. Written by the first rank.
 inline constexpr const char* kBegunKey = "elastic/begun";
-// A place for a process: the text of a Slot. Of its node's launcher.
+// A place for a process: the text of a Slot. Written by its node's launcher.
 inline std::string slot_key(int64_t node, int64_t local) { return cat("elastic/slot/", node, ".", local); }
 inline std::string beat_key(int64_t node) { return cat("elastic/beat/", node); }
-// The first node's launcher wants this process ended. Of it.
+// The first node's launcher wants this process ended, and writes it.
 inline std::string order_key(const std::string& id) { return cat("elastic/order/", id); }
-// A process waits for a round. Of it.
+// A process waits for a round. Written by the process.
 inline std::string hello_key(const std::string& id) { return cat("elastic/hello/", id); }
 // It has left a round, and why; its watch has seen that the round is over.
 inline std::string left_key(int64_t round, const std::string& id) { return cat("elastic/left/", round, "/", id); }

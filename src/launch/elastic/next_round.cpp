@@ -16,7 +16,7 @@ namespace {
 constexpr std::array<std::string_view, 4> kSlotStates{"running", "waiting", "done", "gone"};
 
 bool is_running(const SlotView& view) { return view.slot.state == Slot::State::Running; }
-// Whether a process may still come that is not there yet.
+// True if the process is not there yet, but may still come.
 bool may_come(const SlotView& view) { return view.slot.state == Slot::State::Waiting || (is_running(view) && !view.is_ready); }
 
 // The members of the present round first, in their order, then those that wait.
@@ -41,7 +41,7 @@ int64_t size_for(const JobView& job, size_t count) {
   return best;
 }
 
-// Of the present round's members, how the first one ended.
+// The slot of the first lost member of the present round.
 const SlotView* first_lost(const JobView& job) {
   for (const ProcessId& member : job.members) {
     const auto found = std::ranges::find_if(
@@ -82,7 +82,7 @@ Decision first_round(const JobView& job, const Patience& patience) {
   return give_up(job, lost == job.slots.end() ? nullptr : &*lost, ids.size());
 }
 
-// Whether every member has ended with an error of its own, which another start would meet again.
+// True if every member has ended with an error of its own, which another start would meet again.
 bool all_failed_alike(const JobView& job) {
   constexpr auto kCommCode = static_cast<int64_t>(ExitCode::Comm);
   constexpr int64_t kSignalCode = 128;
@@ -96,7 +96,7 @@ bool all_failed_alike(const JobView& job) {
   });
 }
 
-// A member is lost: those that are left go on at once, or wait for one that comes.
+// The decision when a member is lost: the others go on at once, or wait for a new one.
 Decision without_lost(const JobView& job, const SlotView& lost) {
   if (all_failed_alike(job)) return {.kind = Decision::Kind::End, .why = lost.slot.words, .code = lost.slot.code};
   const std::vector<ProcessId> ids = candidates(job);
@@ -110,7 +110,7 @@ const SlotView* view_of(const JobView& job, const ProcessId& id) {
   return found == job.slots.end() ? nullptr : &*found;
 }
 
-// All members live.
+// The decision when all members live.
 Decision next_of_whole(const JobView& job, const Patience& patience) {
   const auto has_left = [&](const ProcessId& id) { return view_of(job, id)->has_left; };
   if (!job.is_closing) {
@@ -169,7 +169,7 @@ Decision decide(const JobView& job, const Patience& patience) {
   for (const SlotView& view : job.slots) {
     const Slot& slot = view.slot;
     if (slot.is_fatal) {
-      constexpr auto kInterruptedCode = static_cast<int64_t>(ExitCode::Interrupted);  // which the ranks have said themselves
+      constexpr auto kInterruptedCode = static_cast<int64_t>(ExitCode::Interrupted);  // the ranks have reported it themselves
       return {.kind = Decision::Kind::End, .why = slot.code == kInterruptedCode ? "" : slot.words, .code = slot.code};
     }
     const bool was_member = std::ranges::find(job.members, slot.id) != job.members.end();

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the first node's launcher does next with an elastic job: a pure function of what is known of its processes.
+// The next action of the first node's launcher in an elastic job: a pure function of the known state of its processes.
 #pragma once
 
 #include <cstdint>
@@ -27,7 +27,7 @@ struct Slot {
 std::string text_of(const Slot& slot);
 std::optional<Slot> parse_slot(const std::string& text);
 
-// A slot with what its process has told.
+// A slot, and the reports of its process.
 struct SlotView {
   Slot slot;
   bool is_ready = false;  // it waits for a round, or is in one
@@ -37,7 +37,7 @@ struct SlotView {
 
 struct JobView {
   ElasticLimits limits;
-  std::vector<int64_t> sizes;  // with which the run can go on; empty: nobody has told
+  std::vector<int64_t> sizes;  // numbers with which the run can go on; empty: no rank has told
   int64_t round = 0;           // 0: none yet
   std::vector<ProcessId> members;
   bool is_closing = false;
@@ -63,7 +63,7 @@ struct Decision {
   int64_t code = 0;                     // End
 };
 
-// Start: a round of these begins. Close: its members are to leave the present one. Request: they are to leave it between two
+// Start: a round of `members` begins. Close: the members must leave the present round. Request: they must leave it between two
 // steps, since others wait. End: the run cannot go on, or is over (code 0).
 Decision decide(const JobView& job, const Patience& patience);
 

@@ -15,7 +15,7 @@ namespace {
 constexpr std::array<std::string_view, 3> kRoundStates{"open", "closing", "requested"};
 constexpr int64_t kMostRanks = int64_t{1} << 20;
 
-// A whole number of the text from `at` on, which then stands behind it.
+// Takes a whole number of the text from `at` on, and moves `at` behind it.
 std::optional<int64_t> take_number(std::string_view text, size_t& at) {
   int64_t value = 0;
   const auto [end, error] = std::from_chars(text.data() + at, text.data() + text.size(), value);

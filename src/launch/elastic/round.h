@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A round of an elastic job: which processes are its ranks, in their order. Values and their texts; what is read counts as
-// hostile.
+// A round of an elastic job: the processes that are its ranks, in their order. Values and their texts; texts that are read
+// count as hostile.
 #pragma once
 
 #include <cstdint>
@@ -11,7 +11,7 @@
 
 namespace welkin::launch {
 
-// How many ranks a job goes on with.
+// Limits of the number of ranks with which a job goes on.
 struct ElasticLimits {
   int64_t least = 1, most = 1;
 };
@@ -33,7 +33,7 @@ struct Round {
   std::string note;        // why there is a new one
   std::vector<ProcessId> members;
 
-  // Its place among them; nothing where it is none.
+  // The rank of a process in the round; nullopt where it has none.
   std::optional<int64_t> rank_of(const ProcessId& id) const;
 };
 std::string text_of(const Round& round);

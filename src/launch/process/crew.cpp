@@ -40,7 +40,7 @@ Pipe make_pipe() {
   return {FileDescriptor(ends[0]), FileDescriptor(ends[1])};
 }
 
-// The inherited environment with `changes` in place of what it says.
+// The inherited environment, in which `changes` replace variables.
 std::vector<std::string> merged_environment(const Variables& changes) {
   std::map<std::string, std::string> all;
   for (char** entry = environ; *entry != nullptr; ++entry) {
@@ -144,7 +144,7 @@ void Crew::wait_for_news() {
   std::vector<pollfd> waits{{.fd = signals_.get(), .events = POLLIN, .revents = 0}};
   std::erase_if(pumps_, [](const LinePump& pump) { return !pump.open(); });
   for (const LinePump& pump : pumps_) waits.push_back({.fd = pump.descriptor(), .events = POLLIN, .revents = 0});
-  // Deadlines are looked at this often, and so are the processes: where this one has other threads, one of these may be told of a
+  // Deadlines and processes are polled this often. Where this process has other threads, one of these may get the signal of a
   // process's end in our place.
   constexpr int kTickMs = 100;
   if (poll(waits.data(), waits.size(), kTickMs) <= 0) return;

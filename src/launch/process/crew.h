@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Processes of a node: started by exec, never by fork alone, watched from one thread. Their output is read line by line and
-// marked; signals are passed on. Who decides what an end means is the owner.
+// marked; signals are passed on. The owner decides what an end means.
 #pragma once
 
 #include <sys/resource.h>
@@ -51,26 +51,26 @@ class Crew {
   Crew(const Crew&) = delete;
   Crew& operator=(const Crew&) = delete;
 
-  // The number of its process, which begins with SIGUSR1 blocked: it waits for the process's own handler
-  // (core/process/signals.h), which is not there while libraries load. ConfigError when the program cannot be started.
+  // Returns the process's number. It begins with SIGUSR1 blocked, so that the signal waits for the process's own handler
+  // (core/process/signals.h), which is installed after libraries load. ConfigError when the program cannot be started.
   pid_t start(const WorkerStart& worker);
-  // Until a process ends, says something, or a signal comes; at most a tenth of a second.
+  // Waits until a process ends, prints something, or a signal comes; at most a tenth of a second.
   void wait_for_news();
-  // Signals that have come, which the processes are sent too. SIGINT and SIGTERM are to end also those that are stopped
-  // (SIGSTOP): they go on.
+  // Signals that have come; it sends them to the processes too. SIGINT and SIGTERM must also end processes that are stopped
+  // (SIGSTOP), so these are continued.
   std::vector<int> pass_on_signals();
-  // Those that have ended since the last call.
+  // The processes that have ended since the last call.
   std::vector<Worker> reap();
 
   void signal_all(int number) const;
-  // Called again and again after a failure at that time: those that run have `grace` to report, then get SIGTERM, then SIGKILL.
+  // Called repeatedly after a failure at that time. Running processes have `grace` to report, then get SIGTERM, then SIGKILL.
   void press_on(std::chrono::steady_clock::time_point failed_at, std::chrono::milliseconds grace);
   bool has_sent_term() const { return sent_term_; }
   void signal(pid_t pid, int number) const;  // of one that runs
   bool any_running() const;
-  // Whether one that runs is stopped by a signal (SIGSTOP, SIGTSTP) now. One that a debugger holds is not.
+  // True if a running process is stopped by a signal (SIGSTOP, SIGTSTP) now. One that a debugger holds is not.
   bool is_stopped(pid_t pid) const;
-  // Whether a running process or an open pipe is left. Pipes that grandchildren hold open are given up half a second after the
+  // True if a running process or an open pipe is left. Pipes that grandchildren hold open are given up half a second after the
   // last process.
   bool is_busy();
 
