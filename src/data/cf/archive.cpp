@@ -49,7 +49,7 @@ class ArchiveCutter {
     for (int64_t i = 1; i < count; ++i) shortest = std::min(shortest, time(i) - time(i - 1));
     const bool by_year = kYearSeconds / shortest >= kStepsOfYear;
     const auto begins_part = [&](int64_t i) {
-      if ((time(i) - time(i - 1)) * 2 > shortest * 3) return true;  // as check_time_order() sees a gap
+      if ((time(i) - time(i - 1)) * 2 > shortest * 3) return true;  // the same test as in check_time_order()
       return by_year && to_date(found_.calendar, time(i)).year != to_date(found_.calendar, time(i - 1)).year;
     };
     const StoredArrayPtr statics = read_statics();

@@ -21,7 +21,7 @@ struct ArchiveOptions {
   std::vector<std::string> variables;
   std::vector<double> levels;       // hPa on pressure levels; empty: all
   std::vector<std::string> times;   // first and last (time_span.h); empty: all
-  std::string times_key = "times";  // what gave them, for errors
+  std::string times_key = "times";  // the key of `times`, for errors
   TimeKeys time_keys{};
 };
 
@@ -30,7 +30,7 @@ struct Archive {
   // `fields` (time, channel, latitude, longitude), `static`, `latitude`, `longitude`, `time`, with the attributes of training
   // files. A variable without times is static. The path of a part has the year behind a #.
   std::vector<ArrayFile> parts;
-  std::vector<std::filesystem::path> files;  // that were opened and have something of it
+  std::vector<std::filesystem::path> files;  // files that were opened and hold part of it
 };
 
 // DataError for an archive without these variables or levels, with variables on different grids or at different times, or with

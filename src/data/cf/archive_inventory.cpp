@@ -191,7 +191,7 @@ class InventoryTaker {
                     "Name a folder that holds one data set, one member and one version of it");
   }
 
-  // Nothing is left out silently: all variables have the same times.
+  // All variables must have the same times: nothing is left out silently.
   void check_times() {
     const auto has_time = [](const ArchiveVariable& variable) { return variable.first().has_time; };
     found_.timed = static_cast<size_t>(std::ranges::find_if(found_.variables, has_time) - found_.variables.begin());

@@ -37,7 +37,7 @@ class ComposedFields final : public StoredArray {
   void read_stored(const ArrayRegion& region, const ValueTarget& target) const override;
 
  private:
-  // Channels from `first` on that one read takes: levels of one variable that follow each other.
+  // Channels from `first` on that one read takes: consecutive levels of one variable.
   int64_t end_of_run(int64_t first, int64_t end) const;
   void read_run(const ComposedSteps& steps, const ArrayRegion& region, const ArrayRegion& wanted,
                 const ValueTarget& target) const;

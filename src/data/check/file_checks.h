@@ -25,7 +25,7 @@ class FileChecks {
 
   // Checks the files that are not known yet, in parallel. Files that are not there are passed over.
   void check(std::span<const std::filesystem::path> files);
-  // How the child failed that looked at the file (check_child.h); empty: it did not.
+  // The failure of the child that looked at the file (check_child.h); empty: none.
   std::string death(const std::filesystem::path& file);
   // This process wrote it and knows what it holds.
   void trust(const std::filesystem::path& file);

@@ -194,7 +194,7 @@ bool is_channel_last(const Extents& shape, ChannelAxis expected, int64_t channel
   return here != channels && there == channels ? !last : last;
 }
 
-// Dimensions of HDF5 may have names that say nothing.
+// Names of a channel axis. Dimensions of HDF5 may have names without a meaning.
 bool is_channel_name(const std::string& name) { return name == "channel" || name == "channels" || name == "c" || name == "C"; }
 
 // The array as (C, D, H, W), whatever the order in the file.

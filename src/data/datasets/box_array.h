@@ -64,7 +64,7 @@ BoxArrayPtr open_box(const ArrayFile& file, const std::string& dataset, ChannelA
 BoxArrayPtr load_box(const BoxArray& box);
 // Independent standard normals, a function of (seed, channel, cell). DataError when memory does not suffice.
 BoxArrayPtr make_normal_box(const BoxShape& shape, uint64_t seed);
-// From values (C, D, H, W).
+// A box from values (C, D, H, W).
 BoxArrayPtr make_box(const BoxShape& shape, std::vector<float> values);
 
 }  // namespace welkin::data

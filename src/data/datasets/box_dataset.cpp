@@ -37,7 +37,7 @@ std::vector<std::string> channel_names_or_numbers(std::vector<std::string> names
   return names;
 }
 
-// The options of one side (input or target): its names, and what the file says of all its channels.
+// The options of one side (input or target): its names, and the file's facts about all its channels.
 struct SideOptions {
   std::string_view prefix, key;
   int64_t count = 0;

@@ -25,7 +25,7 @@ struct ChannelStatistics {
 ChannelStatistics load_channel_statistics(const std::filesystem::path& means, const std::filesystem::path& stds, int64_t channels,
                                           const std::vector<std::string>& names);
 
-// How one channel enters the model: (y - offset) / scale, where y = x, or log(1 + x / eps) where there is an eps.
+// The normalisation of one channel: (y - offset) / scale, where y = x, or log(1 + x / eps) where there is an eps.
 struct Normalization {
   double offset = 0, scale = 1;
   double eps = 0;  // 0: no logarithm

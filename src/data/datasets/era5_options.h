@@ -18,19 +18,19 @@ namespace welkin::data {
 
 struct Era5Options {
   std::filesystem::path folder{};
-  int64_t height = 0, width = 0;                          // of the crop; 0 = the whole grid
-  std::optional<std::array<int64_t, 2>> crop{};           // its first row and column; 0 and 0 when not given
-  std::vector<double> crop_latitude{}, crop_longitude{};  // {south, north} and {west, east} instead; empty = not given
-  int64_t lead = 1;                                       // target minus newest input, steps
-  int64_t history = 1;                                    // input steps, oldest first in the channels
-  int64_t in_channels = 0;                                // first channels of the file that enter; 0 = all
-  int64_t out_channels = 0;                               // first channels of the file that are predicted; 0 = all
-  std::vector<std::string> in_names{}, out_names{};       // instead of the first ones: these, in this order
-  std::optional<int64_t> limit{};                         // at most so many samples: the first ones
-  std::filesystem::path means{}, stds{};                  // npy; empty = fields are already scaled
-  std::vector<std::string> channel_names{};               // instead of the files'; empty = theirs, numbered where they have none
-  std::vector<double> input_clip{}, target_clip{};        // {low, high}
-  std::vector<int64_t> input_log{}, target_log{};         // channels of the sample that become log(1 + x)
+  int64_t height = 0, width = 0;                                   // of the crop; 0 = the whole grid
+  std::optional<std::array<int64_t, 2>> crop{};                    // its first row and column; 0 and 0 when not given
+  std::vector<double> crop_latitude{}, crop_longitude{};           // {south, north} and {west, east} instead; empty = not given
+  int64_t lead = 1;                                                // target minus newest input, steps
+  int64_t history = 1;                                             // input steps, oldest first in the channels
+  int64_t in_channels = 0;                                         // first channels of the file that enter; 0 = all
+  int64_t out_channels = 0;                                        // first channels of the file that are predicted; 0 = all
+  std::vector<std::string> in_names{}, out_names{};                // instead of the first ones: these, in this order
+  std::optional<int64_t> limit{};                                  // at most so many samples: the first ones
+  std::filesystem::path means{}, stds{};                           // npy; empty = fields are already scaled
+  std::vector<std::string> channel_names{};                        // replace the files' names; empty = those, or numbers
+  std::vector<double> input_clip{}, target_clip{};                 // {low, high}
+  std::vector<int64_t> input_log{}, target_log{};                  // channels of the sample that become log(1 + x)
   std::vector<std::string> roles{}, hole_fill{}, normalization{};  // channel=value: the keys of these names
   std::optional<FieldFacts> like{};                                // the channels are those of these files, by name
   bool hold = false;                                               // all values in memory

@@ -186,7 +186,7 @@ void Era5Dataset::add_fill() {
   if (std::ranges::any_of(fill, [](double value) { return value != 0; })) spec_.input_fill = std::move(fill);
 }
 
-// Only inputs are checked. Targets may be absent: nobody has to read them.
+// Only inputs are checked. Targets may be absent: a run may not read them.
 void Era5Dataset::check_inputs_are_here() const {
   for (const auto& file : files_) {
     for (const int64_t channel : selection_.input) {

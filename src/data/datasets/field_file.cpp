@@ -25,7 +25,7 @@ constexpr int64_t kBlockValues = 64 << 10;
                   "Store them as (time, channel, lat, lon)");
 }
 
-// Where the file names its axes, they may stand in any order.
+// The fields with their axes in order: where the file names its axes, they may stand in any order.
 StoredArrayPtr ordered_fields(const StoredArrayPtr& fields) {
   const ArrayFacts& facts = fields->facts();
   if (facts.shape.size() != 4 || std::ranges::count(facts.shape, 0) > 0) refuse_fields(facts);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// One training file of gridded fields, in any format of array_file.h: array `fields` (time, channel, lat, lon), any number type,
-// with optional attributes `channels`, `units`, `roles` and `mask_of`, arrays of latitude, longitude and time (coordinates.h),
-// and an array `static` (channel, lat, lon) of what is the same at all times. Torch-free.
+// One training file of gridded fields, in any format of array_file.h: array `fields` (time, channel, lat, lon), any number
+// type, with optional attributes `channels`, `units`, `roles` and `mask_of`, arrays of latitude, longitude and time
+// (coordinates.h), and an array `static` (channel, lat, lon) of fields that are the same at all times. Torch-free.
 #pragma once
 
 #include <cstdint>
@@ -31,10 +31,10 @@ struct FieldFacts {
   std::vector<double> latitude, longitude;  // degrees; empty when the file does not say
   std::vector<int64_t> time;  // seconds since 1970-01-01 of `calendar`, size steps; empty when the file does not say
   std::string calendar = "proleptic_gregorian";
-  std::string time_without_units;  // the array of times whose units nobody says: `time` is empty then
+  std::string time_without_units;  // the array of times that has no units: `time` is empty then
   Missing missing = Missing::None;
   bool has_holes = false;     // attribute missing=hole: such points are to have no weight
-  std::string place_note;     // what is assumed of the latitudes, where the file does not say them
+  std::string place_note;     // latitudes that are assumed, where the file does not give them
   bool fields_alone = false;  // the file holds nothing else, as those of the tutorials
 };
 
@@ -61,14 +61,14 @@ class FieldFile {
 
   const FieldFacts& facts() const { return facts_; }
 
-  // From now on the channels are those of another file, found by their names, with its roles. One that is not here is NaN.
-  // Nothing happens where one of the two does not name its channels. Not while another thread reads.
+  // Takes over the channels of another file from now on, found by their names, with its roles. One that is not here is NaN. It
+  // does nothing where one of the two does not name its channels. Not while another thread reads.
   void arrange_like(const FieldFacts& other);
   // False for a channel of the other file that is not here.
   bool has_channel(int64_t channel) const { return absent_.empty() || !absent_[static_cast<size_t>(channel)]; }
 
-  // Channels of one time, (channels.count, window.height, window.width) row-major.
-  // `ops`: one per channel, applied while what was just read is in the cache; null leaves the values as they are.
+  // Channels of one time, (channels.count, window.height, window.width) row-major. `ops`: one per channel, applied while the
+  // values just read are in the cache; null leaves the values as they are.
   void read(int64_t step, const ChannelRun& channels, const FieldWindow& window, std::span<float> out,
             const ChannelOp* ops = nullptr) const;
   // The array `static`, whole, with its statistics; without names where the file has none.

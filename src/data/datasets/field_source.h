@@ -22,7 +22,7 @@ struct FieldSource {
 };
 
 struct FieldFiles {
-  std::vector<std::unique_ptr<FieldFile>> files;  // in the order of their times; of an archive its parts
+  std::vector<std::unique_ptr<FieldFile>> files;  // in the order of their times; an archive's parts
   std::vector<std::filesystem::path> paths;       // the files on the disk, for fingerprints
 };
 
@@ -35,7 +35,7 @@ std::unique_ptr<FieldFile> open_first_field_file(const FieldSource& source);
 // Median step of a file, since months differ in length; 0 where the file has fewer than two times.
 double hours_between_steps(const FieldFacts& facts);
 
-// How two files differ in kind: "units of t2m: K and degC"; empty: not at all. Units, places and times that one of them does
+// The difference in kind of two files: "units of t2m: K and degC"; empty: none. Units, places and times that one of them does
 // not say are no difference. `with_steps`: the time between steps counts too.
 std::string difference_between(const FieldFacts& first, const FieldFacts& other, bool with_steps = true);
 

@@ -102,7 +102,7 @@ std::unique_ptr<Dataset> open_era5(const config::RunConfig& config, Split split)
   return dataset;
 }
 
-// As many samples as the tutorials' six-hourly year has, when no limit is given.
+// Samples of the tutorials' six-hourly year, when no limit is given.
 constexpr int64_t kSyntheticSamples = 1460;
 
 std::unique_ptr<Dataset> make_synthetic_fields(const config::RunConfig& config, Split split) {
@@ -183,7 +183,7 @@ constexpr int64_t kSyntheticEdge = 128;
 BoxPair make_normal_boxes(const config::RunConfig& config, bool train, BoxOptions& options) {
   options.source = "synthetic";
   options.input_channels = options.in_names, options.target_channels = options.out_names;
-  // No shape of a sample depends on the box's edge. A small box avoids a wait for 40 GB of normals.
+  // The box's edge does not change the shape of a sample. A small box avoids a wait for 40 GB of normals.
   const int64_t enough = std::max<int64_t>(kSyntheticEdge, 2 * config.data.data_size);
   const int64_t edge = std::min(enough, config.data.box_size.at(train ? 0 : 1));
   const uint64_t seed = 2 * config.loop.seed + (train ? 0 : 1);
@@ -216,7 +216,7 @@ BoxPair open_boxes(const config::RunConfig& config, bool train, BoxOptions& opti
 std::string check_box_size(const config::DataConfig& data, bool train, const BoxArray& box, const std::string& source) {
   const int64_t edge = data.box_size.at(train ? 0 : 1);
   const auto& extent = box.shape().extent;
-  const bool holds_crop = *std::ranges::min_element(extent) >= data.data_size;  // else an error of its own
+  const bool holds_crop = *std::ranges::min_element(extent) >= data.data_size;  // otherwise another error follows
   if (std::ranges::count(extent, edge) > 0 || !holds_crop) return {};
   const std::string what =
       cat("box_size=[", join(data.box_size, ", "), "], ", train ? "training" : "validation", " box=", join(extent, " x "));

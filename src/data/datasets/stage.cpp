@@ -60,7 +60,7 @@ struct StagedPaths {
 
 StagedPaths staged_paths(const fs::path& source, const fs::path& folder) {
   const fs::path from = fs::absolute(source).lexically_normal();
-  // Files of one name in different folders stay apart.
+  // Files of the same name in different folders get different places.
   const std::string place =
       cat(from.parent_path().filename().string(), "-", hex_digits(fnv1a64(from.parent_path().string())).substr(0, 8));
   const std::string copy = (folder / place / from.filename()).string();

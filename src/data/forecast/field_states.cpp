@@ -32,7 +32,7 @@ Era5Options state_options(const config::RunConfig& config, Split split, const st
     options.folder = folder, options.times.clear();  // all that is there
     if (options.variables.empty()) options.like = training_channels(config);
   }
-  options.lead = 0;  // a state is its own target, which nobody reads
+  options.lead = 0;  // a state is its own target, which is not read
   options.limit = std::nullopt;
   options.hold = false;
   options.rules = Rules::Corrected;

@@ -30,7 +30,7 @@ class FieldStates final : public Dataset {
               const std::string& forcings = "");
 
   int64_t size() const override { return static_cast<int64_t>(times_.size()); }
-  // As the data set of the run has it: the same channels, normalisation and grid.
+  // The same channels, normalisation and grid as in the data set of the run.
   const SampleSpec& spec() const override { return spec_; }
   SamplePlan plan(SampleKey key, const Region& wanted) const override { return states_->plan(key, wanted); }
   void read(const SamplePlan& plan, SampleView out) const override;
@@ -47,7 +47,7 @@ class FieldStates final : public Dataset {
   // `leads` steps of the forecast after a time.
   int64_t valid_time(int64_t seconds, int64_t leads) const { return stepped(step_, calendar_, seconds, leads * lead_); }
 
-  // True if the files have a target channel: those of a folder of states may lack what is only predicted.
+  // True if the files have a target channel: those of a folder of states may lack channels that are only predicted.
   bool has_truth(int64_t channel) const { return states_->has_target(channel); }
   // DataError, naming it, where a target channel is not in the files.
   void need_truth(const std::string& purpose) const;

@@ -86,7 +86,7 @@ void ForecastFile::read_times() {
   }
 }
 
-// As the file says them: steps of months have no lead in hours.
+// Takes the valid times from the file: steps of months have no lead in hours.
 bool ForecastFile::add_valid_times(size_t num_leads) {
   if (!file_.has("valid_time")) return false;
   const FileTimes valid = data::read_times(file_, "valid_time");

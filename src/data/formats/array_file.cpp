@@ -100,7 +100,7 @@ std::string_view array_format_name(ArrayFormat format) {
 
 ArrayFile open_array_file(const std::filesystem::path& path, std::shared_ptr<ChunkCache> cache) {
   ArrayFormat format = array_format_of(path);
-  if (format == ArrayFormat::Unknown && path.extension() == ".h5") format = ArrayFormat::Hdf5;  // HDF5 says what is wrong with it
+  if (format == ArrayFormat::Unknown && path.extension() == ".h5") format = ArrayFormat::Hdf5;  // HDF5 reports the fault
   if (format == ArrayFormat::Hdf5 && cache) return open_hdf5_arrays(path, std::move(cache));
   if (format == ArrayFormat::Zarr && cache) return open_zarr_arrays(path, std::move(cache));
   for (const FormatRow& row : kFormats) {

@@ -10,8 +10,8 @@
 
 namespace welkin::data {
 
-// From now on each HDF5 file is opened and walked through in a child process first. `helper` is a program that does so with
-// walk_hdf5_file (hdf5/hdf5_walk.h). For the program's start.
+// Makes a child process open and walk through each HDF5 file first, from now on. `helper` is a program that does so with
+// walk_hdf5_file (hdf5/hdf5_walk.h). Called at the program's start.
 void check_hdf5_in_children(CheckHelper helper);
 
 // Call it before many files are opened, to check them in parallel. It reports nothing: opening the files does.

@@ -75,7 +75,7 @@ class NpyDictionary {
     static constexpr Row kRows[] = {{"f8", Dtype::F64}, {"f4", Dtype::F32}, {"f2", Dtype::F16}, {"i8", Dtype::I64},
                                     {"i4", Dtype::I32}, {"i2", Dtype::I16}, {"i1", Dtype::I8},  {"u8", Dtype::U64},
                                     {"u4", Dtype::U32}, {"u2", Dtype::U16}, {"u1", Dtype::U8},  {"b1", Dtype::Bool},
-                                    {"V2", Dtype::BF16}};  // what numpy.save makes of an array of ml_dtypes.bfloat16
+                                    {"V2", Dtype::BF16}};  // numpy.save writes this for an array of ml_dtypes.bfloat16
     for (const Row& row : kRows) {
       if (row.code == code) return row.dtype;
     }
@@ -154,7 +154,7 @@ std::string_view npy_code(Dtype dtype) {
     case Dtype::F16:
       return "<f2";
     case Dtype::BF16:
-      return "<V2";  // what numpy makes of ml_dtypes.bfloat16
+      return "<V2";  // numpy's name for ml_dtypes.bfloat16
     case Dtype::I64:
       return "<i8";
     case Dtype::I32:
@@ -210,7 +210,7 @@ NpyHeader parse_npy_header(std::span<const std::byte> head, uint64_t file_bytes,
 
 std::string npy_header_of(const std::vector<int64_t>& shape, Dtype dtype) {
   std::string text = cat("{'descr': '", npy_code(dtype), "', 'fortran_order': False, 'shape': (");
-  // As numpy writes it: other readers (DALI's) take no comma before the bracket but that of a single number.
+  // numpy writes it so. Other readers (DALI's) take no comma before the bracket but that of a single number.
   text += cat(join(shape, ", "), shape.size() == 1 ? "," : "", "), }");
   constexpr size_t kPrefix = 10;
   text.append(63 - (kPrefix + text.size()) % 64, ' ');  // numpy aligns the data to 64 bytes

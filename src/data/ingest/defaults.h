@@ -14,7 +14,7 @@
 namespace welkin::data::ingest {
 
 struct FieldDefaults {
-  Options options;                   // with what was not given filled in
+  Options options;                   // with defaults for options that were not given
   std::vector<std::string> assumed;  // a line each, with the flag that decides otherwise
 };
 

@@ -33,7 +33,7 @@ class MissingPoints {
 
 struct MaskGroup {
   std::string name;              // "mask" where there is one group, else "<first channel>_mask"
-  std::vector<size_t> channels;  // that share it
+  std::vector<size_t> channels;  // the channels that share it
 };
 
 // The channels with points without a value, in order.

@@ -21,7 +21,7 @@ struct StaticPlanes {
 
 struct FieldHeader {
   std::vector<std::string> channels, units;  // size C
-  std::vector<std::string> roles;            // the same, or empty: nobody says
+  std::vector<std::string> roles;            // the same, or empty: not given
   std::vector<std::string> mask_of;          // the channels of which a channel is the mask, or empty: there is no such channel
   StaticPlanes statics;
   bool has_holes = false;                   // NaN is a point without a value, which is to have no weight

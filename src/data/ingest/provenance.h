@@ -11,7 +11,7 @@
 
 namespace welkin::data::ingest {
 
-// JSON text. `notes` is what the report says.
+// JSON text. `notes` are those of the report.
 std::string provenance_json(const std::vector<InputFile>& files, const std::vector<Channel>& channels, const std::string& reader,
                             const std::string& command, const std::vector<std::string>& notes);
 

@@ -14,7 +14,7 @@ namespace welkin::data::ingest {
 namespace {
 
 constexpr double kRadians = std::numbers::pi / 180, kTurn = 360;
-constexpr double kTiny = 1e-9;       // degrees: what coordinates are rounded by
+constexpr double kTiny = 1e-9;       // degrees: rounding of coordinates
 constexpr double kLeastShare = 0.5;  // of a target point's weight that must have a value
 
 // Borders of the cells of longitudes: halfway between points, and half a step beyond the last ones.

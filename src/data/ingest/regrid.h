@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// From one latitude-longitude grid to another: bilinear, or first-order conservative (Jones 1999,
+// Regrids from one latitude-longitude grid to another: bilinear, or first-order conservative (Jones 1999,
 // doi:10.1175/1520-0493(1999)127<2204:FASOCR>2.0.CO;2), whose area-weighted sums stay. Both are products of weights along each
 // axis. Cells are those of data/sample/row_cells.h along a meridian, and along a row end halfway between points.
 #pragma once
@@ -17,7 +17,7 @@ namespace welkin::data::ingest {
 // j * 360 / columns. WeatherBench2's "equiangular".
 Grid equiangular_grid(int64_t rows, int64_t columns);
 
-// For each point of an axis, its source points and their weights. Weights of a point add up to 1, less what lies outside.
+// For each point of an axis, its source points and their weights. Weights of a point add up to 1, less the share outside.
 struct AxisWeights {
   struct Part {
     int32_t point = 0;

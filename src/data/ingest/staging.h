@@ -29,7 +29,7 @@ class StagingFolder {
   void clear_leftovers();
 
   std::filesystem::path target_, path_;
-  FileDescriptor lock_;  // held while this process lives: who can take it knows that the owner is gone
+  FileDescriptor lock_;  // held while this process lives: a process that can take it knows that the owner is gone
   std::vector<std::string> notes_;
 };
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Times as a sequence: its step, its gaps, and the gapless segments between them, across which no pair of states may be made.
+// Times as a sequence: its step, its gaps, and the gapless segments between them, since no pair of states may cross a gap.
 #pragma once
 
 #include <cstdint>

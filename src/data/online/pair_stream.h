@@ -37,14 +37,14 @@ class PairStream {
  public:
   explicit PairStream(const PairStreamOptions& options);
 
-  // Over: nobody draws any more.
+  // Over: pairs are no longer drawn.
   enum class Given { Taken, Full, Over };
   // Takes the pair, and leaves in its place one that was let go, of any values, or an empty one. Waits for at most `patience`
   // where the buffer is full; if it still is then, `pair` is untouched. ConfigError after end(), and the error of fail().
   Given give(StreamedPair& pair, std::chrono::milliseconds patience);
-  // No more pairs will come: what is there is used up. Any thread.
+  // Ends the stream: the pairs that are there are used up. Any thread.
   void end();
-  // Nobody draws any more: give() no longer waits, and throws `error` where there is one.
+  // Stops the drawing: give() no longer waits, and throws `error` where there is one.
   void fail(std::exception_ptr error);
 
   // Waits for the pairs held out and the first ones to draw from, or for the end of the pairs.

@@ -125,7 +125,7 @@ void BatchRing::say(const std::vector<std::string>& notes) const {
 
 void BatchRing::skip_more(const std::vector<int64_t>& skips) {
   WELKIN_CHECK(released_ < taken_, "no batch was taken");
-  Slot& taken = slot(taken_ - 1);  // nobody else writes there before it is released
+  Slot& taken = slot(taken_ - 1);  // it is not refilled before it is released
   WELKIN_CHECK(skips.size() == taken.batch.skips.size(), "one number per sample of the batch");
   for (size_t i = 0; i < skips.size(); ++i) {
     if (skips[i] <= taken.batch.skips[i]) continue;
@@ -134,7 +134,7 @@ void BatchRing::skip_more(const std::vector<int64_t>& skips) {
     try {
       read_sample(taken, static_cast<int64_t>(i), skips[i], outcome);
     } catch (...) {
-      say(outcome.notes);  // what was skipped before it gave up
+      say(outcome.notes);  // the samples skipped before it gave up
       throw;
     }
     taken.batch.indices[i] = outcome.index;

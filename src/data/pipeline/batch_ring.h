@@ -38,18 +38,18 @@ struct BatchRingOptions {
   bool persistent = true;   // the threads live on at the end of an epoch and read ahead across it
   const observe::Tracer* tracer = nullptr;
   Region region{};           // of every sample
-  SampleRules rules{};       // what is done about samples that cannot be read or hold NaN
+  SampleRules rules{};       // the policy for samples that cannot be read or hold NaN
   double stall_seconds = 0;  // a read that takes longer is reported, again whenever its age has doubled; 0: never
   std::function<void(const std::string&)> report{};   // reports skipped samples and NaN; called by take(); may be empty
-  std::function<void(const std::string&)> stalled{};  // of reads that do not come back; to report() where it is empty,
-  // unless take() reads itself: then it is called by a thread that watches it.
+  std::function<void(const std::string&)> stalled{};  // reports reads that hang; report() is called where it is empty,
+  // unless take() reads itself: then a thread that watches it calls this.
 };
 
 // A batch in host memory. `input` and `target` have the buffer's whole capacity in the first dim.
 struct HostBatch {
   MicroBatch place;
   std::vector<int64_t> indices;       // sample indices, size place.count; of the replacement where a bad sample was skipped
-  std::vector<int64_t> skips;         // how many bad samples stood before it, size place.count
+  std::vector<int64_t> skips;         // number of bad samples before it, size place.count
   std::vector<int32_t> orientations;  // size place.count; for the code that turns the samples
   at::Tensor input, target;           // float32
 };
@@ -69,7 +69,7 @@ class BatchRing {
   void skip_more(const std::vector<int64_t>& skips);
   // Frees the oldest taken batch for refilling.
   void release();
-  // Continues at (epoch, step): what was read ahead is dropped, every taken batch is released.
+  // Continues at (epoch, step): batches that were read ahead are dropped, every taken batch is released.
   void seek(int64_t epoch, int64_t step);
 
   int64_t samples_read() const { return samples_read_.load(std::memory_order_relaxed); }  // since the ring was made
@@ -124,7 +124,7 @@ class BatchRing {
   double reported_age_ = 0;  // of the stalled read that was reported last, seconds
   std::atomic<int64_t> samples_read_ = 0;
   std::vector<std::unique_ptr<ReadWatch>> watches_;  // one per thread, or one for take() where it reads
-  std::optional<StallWatch> owner_watch_;            // where take() reads, nobody waits for it but the step
+  std::optional<StallWatch> owner_watch_;            // where take() reads: no other thread waits for it
   std::vector<std::jthread> threads_;                // last: the threads use all of the above
 };
 

@@ -19,8 +19,8 @@ namespace welkin::data {
 
 struct DeviceResidentOptions {
   NanPolicy nan = NanPolicy::Off;
-  std::function<void(const std::string&)> report{};   // of values that are not finite
-  double stall_seconds = 0;                           // a read that takes longer is told of; 0: never
+  std::function<void(const std::string&)> report{};   // reports values that are not finite
+  double stall_seconds = 0;                           // a read that takes longer is reported; 0: never
   std::function<void(const std::string&)> stalled{};  // called by a thread of its own
 };
 
@@ -35,7 +35,7 @@ class DeviceResident {
   struct Arrays {
     at::Tensor input, target;  // (B, C, ...) float32 on the device, transformed
   };
-  // On the current stream.
+  // Cuts the batch on the current stream.
   Arrays cut(const std::vector<SamplePlan>& plans) const;
 
  private:

@@ -60,7 +60,7 @@ Batch batch_at(const MicroBatch& place) {
 }  // namespace
 
 struct Pipeline::Impl {
-  // Batches of what a device holds.
+  // Batches from data that a device holds.
   struct ResidentBatches {
     ResidentBatches(const Dataset& all, const Sampler& order, const PipelineOptions& options)
         : dataset(all),
@@ -131,7 +131,7 @@ struct Pipeline::Impl {
   std::optional<ResidentBatches> resident;
   DeviceStage stage;
   std::function<std::vector<int64_t>(const std::vector<int64_t>&)> agree;
-  MicroBatch next_place;      // of what next() returns next
+  MicroBatch next_place;      // of the next batch that next() returns
   std::optional<Held> ahead;  // its copy to the device has been started
   std::deque<Held> held;
 };

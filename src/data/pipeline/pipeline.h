@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// From samples to batches: reading threads, a ring of reused buffers, the copy to the device and the device transform.
+// Makes batches from samples: reading threads, a ring of reused buffers, the copy to the device and the device transform.
 // Positions of an epoch are split as steps of `global_batch`; a rank takes its `local_batch` of each, in micro-batches.
 #pragma once
 
@@ -38,7 +38,7 @@ struct PipelineOptions {
   SampleRules rules{};             // unreadable samples, NaN
   double stall_seconds = 0;        // a read that takes longer is reported; 0: never
   std::function<void(const std::string&)> report{};   // skipped samples, NaN; called by next()
-  std::function<void(const std::string&)> stalled{};  // reads that do not come back; to report() where it is empty
+  std::function<void(const std::string&)> stalled{};  // reports reads that hang; report() is called where it is empty
   // For ranks that read the same samples, so that each skips what another cannot read. Takes the number of bad samples that
   // were skipped for each sample of a batch; returns the largest of any rank, or nothing when all are alike. A collective:
   // next() calls it on each of these ranks until all are alike.
@@ -82,7 +82,7 @@ class Pipeline {
   // The next micro-batch; after the last of an epoch the first of the next. Its tensors are valid until the call after next.
   Batch next();
   PipelineState state() const;              // of the step that the next call to next() belongs to (only between steps)
-  void resume(const PipelineState& state);  // drops what was read ahead
+  void resume(const PipelineState& state);  // drops batches that were read ahead
   // The samples that this rank reads in a step; for messages.
   std::vector<SampleKey> keys_of(const PipelineState& step) const;
   // Sample indices of a step over all ranks, in the order of their shards; as planned, even where one was replaced.

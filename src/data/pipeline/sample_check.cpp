@@ -14,7 +14,7 @@ namespace {
 
 constexpr int64_t kMostSkips = 16;
 
-// Without branches, so that it runs at the speed of memory: x - x is 0 for finite x and NaN otherwise.
+// Has no branches, so that it runs at the speed of memory: x - x is 0 for finite x and NaN otherwise.
 bool all_finite(std::span<const float> values) {
   float sum = 0;
   for (const float value : values) sum += value - value;
@@ -27,7 +27,7 @@ void mask_channel(std::span<float> values, float mean) {
   }
 }
 
-// Under Hole NaN is no fault.
+// Counts values that are not finite. Under Hole NaN is no fault.
 int64_t count_faults(std::span<const float> values, NanPolicy policy) {
   int64_t count = 0;
   for (const float value : values) count += std::isfinite(value) || (policy == NanPolicy::Hole && std::isnan(value)) ? 0 : 1;

@@ -40,17 +40,17 @@ struct MaskedValues {
 
 struct SampleOutcome {
   int64_t index = 0;        // the sample that was read: another one where the one asked for was skipped
-  int64_t skips = 0;        // how many were
+  int64_t skips = 0;        // number of samples that were skipped
   int32_t orientation = 0;  // still to be applied to the sample: 0 where the view is turned
   std::vector<std::string> notes;
   MaskedValues masked;
 };
 
-// Reads the sample of `key` into `out`. Under Skip one that throws DataError is replaced by the next index with a draw of its own
-// (a function of the key and of the number of skips, so that a drawn crop moves too), at most 16 times in a row. `passed` ones
-// are not even tried: another rank could not read them. Under Mask a value that is not finite becomes its channel's mean (0 where
-// the fields have none), so that it is 0 once normalised. Under Hole NaN stays, for fill_holes() and for the loss; infinity is an
-// error. Where it throws, the notes of `outcome` say what was skipped before.
+// Reads the sample of `key` into `out`. Under Skip one that throws DataError is replaced by the next index with a draw of its
+// own (a function of the key and of the number of skips, so that a drawn crop moves too), at most 16 times in a row. `passed`
+// ones are not even tried: another rank could not read them. Under Mask a value that is not finite becomes its channel's mean
+// (0 where the fields have none), so that it is 0 once normalised. Under Hole NaN stays, for fill_holes() and for the loss;
+// infinity is an error. If it throws, the notes of `outcome` name the samples skipped before.
 void read_checked(const Dataset& dataset, const SampleKey& key, const Region& region, const SampleRules& rules, SampleView out,
                   SampleOutcome& outcome, int64_t passed = 0);
 

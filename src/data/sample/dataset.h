@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a data set is: a number of samples, each an input and a target array of float32 that is planned (pure) and then read.
-// A data set knows files and geometry; it knows no rank, no device and no batch.
+// The interface of a data set: a number of samples, each an input and a target array of float32 that is planned (pure) and then
+// read. A data set knows files and geometry; it knows no rank, no device and no batch.
 #pragma once
 
 #include <array>
@@ -88,8 +88,8 @@ struct SampleSpec {
 // The bytes of a sample, and how they are turned. Pure data: two equal plans read the same values.
 struct SamplePlan {
   int64_t index = 0;
-  int32_t part = 0;                        // which data set of a mixture
-  int32_t file = 0;                        // which of the data set's files
+  int32_t part = 0;                        // number of the data set in a mixture
+  int32_t file = 0;                        // number of the data set's file
   int64_t time = 0;                        // newest input step in that file (fields)
   std::array<int64_t, 3> origin{0, 0, 0};  // first cell of the crop in the file (boxes)
   int32_t orientation = 0;                 // index into the table of data/sample/orientation.h; 0 is the identity
@@ -136,7 +136,7 @@ class Dataset {
   virtual bool transforms() const { return false; }
   // True if samples have an orientation, and read() can leave it to the caller to turn them.
   virtual bool turns() const { return false; }
-  // For data that can be held on a device (resident_arrays.h); null for others.
+  // The arrays of data that can be held on a device (resident_arrays.h); null for others.
   virtual const ResidentArrays* resident() const { return nullptr; }
   // The data of a plan, for messages: "path=..., step=...".
   virtual std::string location(const SamplePlan& plan) const;

@@ -25,7 +25,7 @@ struct ReplayOptions {
 
 // The choice for a sample of a step.
 struct ReplayChoice {
-  SampleKey key;      // of the sample whose time the state has: its target and what is known of its time are those of the data
+  SampleKey key;      // of the sample at the state's time: the target and the channels known in advance are those of the data
   int64_t slot = 0;   // of its lane
   int64_t steps = 0;  // of the model that have led to the state; 0: the input is that of the data
 };

@@ -10,7 +10,7 @@ namespace welkin::data {
 
 // Outer border of the cell of the row `last`, whose neighbour is `before`.
 inline double outer_row_border(double last, double before) {
-  constexpr double kPole = 90, kTiny = 1e-6;  // degrees; what coordinates are rounded by
+  constexpr double kPole = 90, kTiny = 1e-6;  // degrees; rounding of coordinates
   const double step = last - before;
   const bool reaches_pole = std::abs(last + step) > kPole - kTiny && std::signbit(last + step) == std::signbit(step);
   return reaches_pole ? std::copysign(kPole, step) : last + step / 2;

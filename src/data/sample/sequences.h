@@ -54,7 +54,7 @@ class Sequences : public Dataset {
   std::vector<FileFingerprint> fingerprints() const override { return one_.fingerprints(); }
 
  private:
-  // On a device: the cuts of all steps.
+  // The cuts of all steps, for data on a device.
   class Held : public ResidentArrays {
    public:
     explicit Held(const Sequences& all) : all_(all) {}

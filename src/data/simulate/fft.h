@@ -20,7 +20,7 @@ class Fft {
 
   int64_t length() const { return length_; }
 
-  // In place; element i of column c stands at data[i * stride + c]. Allocates 256 * length bytes (float) or twice that (double).
+  // Works in place; element i of column c stands at data[i * stride + c]. Allocates 256 * length bytes (float) or twice that.
   void transform(std::complex<T>* data, int64_t columns, int64_t stride, FftSign sign) const;
 
  private:

@@ -24,7 +24,7 @@ ArrayFacts permuted_facts(const ArrayFacts& facts, const std::vector<size_t>& or
   result.shape = reordered(facts.shape, order);
   result.chunk = reordered(facts.chunk, order);
   result.axes = reordered(facts.axes, order);
-  result.packing.reset();  // undone by the array itself
+  result.packing.reset();  // the array itself undoes it
   return result;
 }
 
@@ -61,7 +61,7 @@ class PermutedArray : public StoredArray {
 ArrayFacts chosen_facts(ArrayFacts facts, size_t channels) {
   facts.shape[1] = static_cast<int64_t>(channels);
   if (!facts.chunk.empty()) facts.chunk[1] = 1;  // a channel is read by itself
-  facts.packing.reset();                         // undone by the array itself
+  facts.packing.reset();                         // the array itself undoes it
   return facts;
 }
 

@@ -22,7 +22,7 @@ class ChunkCache {
  public:
   using Chunk = std::shared_ptr<const ByteBuffer>;
   struct Key {
-    const void* array = nullptr;  // whose chunk
+    const void* array = nullptr;  // the array of the chunk
     int64_t chunk = 0;
     auto operator<=>(const Key&) const = default;  // NOLINT(modernize-use-nullptr): clang-tidy sees the comparison with 0 inside
   };

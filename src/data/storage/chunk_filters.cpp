@@ -32,7 +32,7 @@ void unshuffle(std::span<const std::byte> from, size_t element, std::span<std::b
       for (size_t i = 0; i < count; ++i) to[i * element + b] = from[b * count + i];
     }
   }
-  const size_t whole = count * element;  // what is left over was not shuffled
+  const size_t whole = count * element;  // the remaining bytes were not shuffled
   if (whole < from.size()) std::memcpy(to.data() + whole, from.data() + whole, from.size() - whole);
 }
 

@@ -23,7 +23,7 @@ struct ChunkStep {
 // The filters of a data set in the order in which a writer applies them.
 struct ChunkPipeline {
   std::vector<ChunkStep> filters;
-  size_t element_bytes = 4;  // what the shuffle works on
+  size_t element_bytes = 4;  // the element size of the shuffle
 };
 
 // Working memory of one thread; keeps its size from chunk to chunk.

@@ -114,7 +114,7 @@ size_t decode_zstd(std::span<const std::byte> stored, std::span<std::byte> out) 
 ByteBuffer encode_zstd(std::span<const std::byte> values, int level) {
   const std::unique_ptr<ZSTD_CCtx, decltype(&ZSTD_freeCCtx)> context(ZSTD_createCCtx(), ZSTD_freeCCtx);
   ZSTD_CCtx_setParameter(context.get(), ZSTD_c_compressionLevel, level);
-  ZSTD_CCtx_setParameter(context.get(), ZSTD_c_checksumFlag, 1);  // else a turned bit may become other values
+  ZSTD_CCtx_setParameter(context.get(), ZSTD_c_checksumFlag, 1);  // else a flipped bit may become other values
   ByteBuffer out(ZSTD_compressBound(values.size()));
   const size_t size = ZSTD_compress2(context.get(), out.data(), out.size(), values.data(), values.size());
   if (ZSTD_isError(size) != 0) fail_codec(cat("zstd: ", ZSTD_getErrorName(size)));

@@ -47,7 +47,7 @@ enum class CodecKind {
 
 struct Codec {
   CodecKind kind = CodecKind::Zlib;
-  int level = 5;                   // of what compresses; blosc: 0 to 9
+  int level = 5;                   // of the compressor; blosc: 0 to 9
   size_t width = 1;                // bytes of one value: shuffle and blosc
   std::string compressor = "lz4";  // inside blosc: blosclz, lz4, lz4hc, zlib, zstd
   int shuffle = 1;                 // inside blosc: 0 none, 1 bytes, 2 bits
@@ -64,7 +64,7 @@ struct CodecFailure {
   std::string reason;
 };
 
-// At most `most` bytes. Throws CodecFailure.
+// Decodes to at most `most` bytes. Throws CodecFailure.
 ByteBuffer decode(const Codec& codec, std::span<const std::byte> stored, size_t most);
 // The same into given memory, whose size is the most. Returns the bytes written.
 size_t decode_into(const Codec& codec, std::span<const std::byte> stored, std::span<std::byte> out);

@@ -56,7 +56,7 @@ struct ArrayFacts {
   std::string source;        // path, and the array where a file has several: for errors
   std::string name;          // empty: the file holds one array without a name
   Extents shape{};           // empty: a scalar
-  Extents chunk{};           // what is decoded at once; empty: any value is read by itself
+  Extents chunk{};           // values decoded at once; empty: any value is read by itself
   Dtype dtype = Dtype::F32;  // as stored
   bool big_endian = false;
   bool fortran_order = false;
@@ -143,11 +143,11 @@ struct ArrayFile {
   std::vector<double> numbers(std::string_view object, std::string_view name) const;
 };
 
-// Sets `packing` and `missing` of `facts` (type and shape are known) from what the attributes of the array say, by the names of
-// the CF conventions: scale_factor, add_offset, _Unsigned, and _FillValue, missing_value, valid_range, valid_min, valid_max,
-// which are in units of the stored values. One scale per index along scale_axis is our extension. Nothing is set where a
-// _FillValue of NaN is all there is: values are read as they are. DataError when they do not fit the shape. `undeclared`: the
-// value for missing ones where there is no attribute _FillValue.
+// Sets `packing` and `missing` of `facts` (type and shape are known) from the attributes of the array, by the names of the CF
+// conventions: scale_factor, add_offset, _Unsigned, and _FillValue, missing_value, valid_range, valid_min, valid_max, which are
+// in units of the stored values. One scale per index along scale_axis is our extension. Nothing is set where a _FillValue of
+// NaN is all there is: values are read as they are. DataError when they do not fit the shape. `undeclared`: the value for
+// missing ones where there is no attribute _FillValue.
 void add_packing(const Attributes& attributes, ArrayFacts& facts, std::optional<double> undeclared = {});
 
 // The value that netCDF leaves where nothing was written (netCDF users' guide); nullopt for types of one byte.

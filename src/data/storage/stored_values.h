@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// From stored bytes of any number type, byte order and stride to floats or doubles. Owns and allocates nothing: may run under
-// bus_guard.h. Torch-free.
+// Converts stored bytes of any number type, byte order and stride to floats or doubles. Owns and allocates nothing: may run
+// under bus_guard.h. Torch-free.
 #pragma once
 
 #include <cstddef>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A read-only file that many threads copy from while somebody may truncate, replace or remove it: then the next read is a
+// A read-only file that many threads copy from. If another process truncates, replaces or removes it, the next read is a
 // DataError that says so, never a crash and never silently other data.
 #pragma once
 

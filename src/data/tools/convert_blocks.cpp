@@ -103,7 +103,7 @@ std::vector<ArrayRegion> blocks_of(const Extents& shape, const Extents& chunk, u
   int64_t size = 1;
   for (const int64_t extent : block) size *= extent;
   for (size_t d = shape.size(); d-- > 0;) {
-    // As many whole chunks along this axis as there is room for; the axes before it follow only when this one is whole.
+    // Takes as many whole chunks along this axis as fit; the axes before it follow only when this one is whole.
     const int64_t rest = size / block[d];
     const int64_t needed = (shape[d] + block[d] - 1) / block[d],
                   room = std::max<int64_t>(1, most / std::max<int64_t>(1, rest) / block[d]);

@@ -103,7 +103,7 @@ BenchTarget box_target(const std::string& name, const BoxArrayPtr& box, const Fi
 }
 
 BenchTarget field_target(const std::filesystem::path& path) {
-  // Without a cache of decoded chunks: a step is read once or twice in an epoch.
+  // There is no cache of decoded chunks: a step is read once or twice in an epoch.
   const auto file = std::make_shared<FieldFile>(path, std::make_shared<ChunkCache>(0));
   const FieldFacts& facts = file->facts();
   BenchTarget target{.name = "fields",

@@ -18,7 +18,7 @@ struct FieldPlotOptions {
 };
 
 // GRIB and netCDF as welkin data ingest sees them; else an array of any format, its last two axes. Returns a line that names
-// the field drawn. DataError or ConfigError for what is not there.
+// the field drawn. DataError or ConfigError for a field that is not there.
 std::string plot_field(const std::filesystem::path& path, const FieldPlotOptions& options);
 
 }  // namespace welkin::data

@@ -112,7 +112,7 @@ void add_hdf5_array(ArrayFile& file, const std::shared_ptr<const Hdf5File>& hdf5
   facts.stored_bytes = dataset.stored_bytes;
   facts.axes = file.texts(name, "axes");
   if (facts.axes.empty()) facts.axes = hdf5->dimension_names(name);
-  // The netCDF library sets its fill value on what it makes, whether or not an attribute says it.
+  // The netCDF library sets its fill value on arrays that it makes, whether or not an attribute says it.
   add_packing(attributes, facts, dataset.fill == netcdf_fill(*dtype) ? dataset.fill : std::nullopt);
   if (dataset.offset && dataset.is_plain) {
     file.arrays[name] = std::make_shared<FileArray>(std::move(facts), bytes, *dataset.offset);

@@ -120,8 +120,8 @@ Hdf5Links links_of(hid_t file, const std::filesystem::path& path) {
 
 herr_t refuse_other_file(const char*, const char*, const char*, const char*, unsigned*, hid_t, void*) { return -1; }
 
-// For opening by name. Soft links are followed. Links into other files are not: a file is not to choose which others are read,
-// and the places of bytes that readers go by (Hdf5Dataset::offset) would be those of another file.
+// Access list for opening by name. Soft links are followed. Links into other files are not: a file must not choose which others
+// are read, and the places of bytes that readers use (Hdf5Dataset::offset) would be those of another file.
 Hdf5Handle within_this_file() {
   Hdf5Handle list(H5Pcreate(H5P_DATASET_ACCESS), H5Pclose);
   H5Pset_elink_cb(list.get(), refuse_other_file, nullptr);

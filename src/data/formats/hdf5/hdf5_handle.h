@@ -42,7 +42,7 @@ class Hdf5Handle {
   Close close_ = nullptr;
 };
 
-// "cannot <action>: path=..., dataset=..., reason=..." from HDF5's error stack, which is cleared.
+// "cannot <action>: path=..., dataset=..., reason=..." from HDF5's error stack, which it clears.
 DataError hdf5_error(std::string_view action, const Hdf5File& file, std::string_view object);
 DataError hdf5_error(std::string_view action, const std::filesystem::path& path, std::string_view object);
 

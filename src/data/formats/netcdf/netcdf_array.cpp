@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Classic netCDF (CDF-1, CDF-2 and CDF-5) as stored arrays. What lies along the unlimited dimension is left to welkin data
+// Classic netCDF (CDF-1, CDF-2 and CDF-5) as stored arrays. Arrays along the unlimited dimension are left to welkin data
 // ingest.
 #include <algorithm>
 #include <bit>
@@ -48,7 +48,7 @@ std::optional<Dtype> dtype_of_netcdf(uint64_t type) {
   }
 }
 
-// Reads a header from its beginning to its end; every number is checked against what is left of the file.
+// Reads a header from its beginning to its end; every number is checked against the rest of the file.
 class NetcdfParser {
  public:
   explicit NetcdfParser(const std::filesystem::path& path)

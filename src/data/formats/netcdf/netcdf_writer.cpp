@@ -162,7 +162,7 @@ class NetcdfWriter : public ArrayWriter {
     return header.bytes();
   }
 
-  // Its length does not depend on the offsets in it.
+  // The header's length does not depend on the offsets in it.
   void write_header(const Attributes& attributes) {
     uint64_t place = padded(header(attributes).size());
     for (const OutputArray& array : arrays_) {

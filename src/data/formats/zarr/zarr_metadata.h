@@ -13,7 +13,7 @@
 
 namespace welkin::data {
 
-// From the values of a chunk to its bytes: values in the order of `order` and of this byte order, then codecs.
+// The steps from the values of a chunk to its bytes: values in the order of `order` and of this byte order, then codecs.
 struct ZarrEncoding {
   std::vector<size_t> order;  // encoded axis i is axis order[i]; empty: as they are
   bool big_endian = false;

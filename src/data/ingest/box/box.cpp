@@ -24,7 +24,7 @@ using Shape = std::array<int64_t, 3>;
 struct BoxChannel {
   std::string source, name, units;
   bool log = false, component = false;  // component of the vector
-  float floor = 0;                      // log: what stands for zero
+  float floor = 0;                      // log: the value for zero
   double offset = 0, scale = 1;
   ChannelStatistics statistics;  // of transform(x) over the training part
 };
@@ -159,7 +159,7 @@ class BoxIngestion {
     for (float& value : volume.values) value = std::log10(std::max(value, channel.floor));
   }
 
-  // Mean and deviation; one scale and no offset for the components of a vector, which rotations mix.
+  // Mean and deviation; one scale and no offset for the components of a vector, since rotations mix them.
   static void settle_scales(std::vector<BoxChannel>& group, double deviations) {
     double squares = 0, count = 0;
     for (const BoxChannel& channel : group) {

@@ -21,7 +21,7 @@ struct Volume {
   std::array<int64_t, 3> shape{0, 0, 0};
   std::vector<float> values;  // row-major
   std::string units;
-  std::vector<std::string> notes;  // what its reader has to know of the values
+  std::vector<std::string> notes;  // facts that the reader of the values must know
 };
 
 class VolumeReader {
@@ -52,7 +52,7 @@ class VolumeReader {
   int64_t cells_;
   std::vector<Place> places_;
   std::vector<std::filesystem::path> particles_;
-  bool has_other_fields_ = false;  // that plain HDF5 does not show: GRIB, netCDF
+  bool has_other_fields_ = false;  // not in plain HDF5: GRIB, netCDF
   std::optional<Component> component_;
   std::optional<Inventory> inventory_;
 };

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Attributes of netCDF variables and what the CF conventions mean by them: roles of dimensions, packing, points without a value.
+// Attributes of netCDF variables and their meaning by the CF conventions: roles of dimensions, packing, points without a value.
 #pragma once
 
 #include <netcdf.h>

@@ -25,7 +25,7 @@ typedef struct welkin_ingest_source welkin_ingest_source;  // one open file, use
 
 enum welkin_ingest_format { WELKIN_INGEST_GRIB = 1, WELKIN_INGEST_NETCDF = 2 };
 
-// What the level of a plane measures.
+// The quantity of a plane's level.
 enum welkin_ingest_level { WELKIN_INGEST_LEVEL_NONE = 0, WELKIN_INGEST_LEVEL_HPA = 1, WELKIN_INGEST_LEVEL_OTHER = 2 };
 
 typedef struct {
@@ -36,7 +36,7 @@ typedef struct {
   char level_type[64];   // "isobaricInhPa", "surface", a dimension's name; empty without levels
   char time_units[128];  // "hours since 1900-01-01 00:00:00"; empty for a variable without time
   char calendar[32];     // as in the file; empty = standard
-  char skipped[384];     // not empty: why this variable has no planes
+  char skipped[384];     // not empty: the reason why this variable has no planes
   int32_t level_kind;    // welkin_ingest_level
   int32_t grid;          // index of its grid, -1 when skipped
   int32_t is_minor;      // skipped, and of fewer than two dimensions or of text: hardly meant as a field

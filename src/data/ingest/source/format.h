@@ -14,7 +14,7 @@ enum class Format { Unknown, Grib, Netcdf3, Hdf5, GenericIo };  // Hdf5: netCDF-
 // `head` is the beginning of a file. GRIB may stand behind a short telecommunication header.
 Format format_of(std::span<const std::byte> head);
 
-// Reads what is needed. HDF5's signature may stand at 0, 512, 1024, 2048, ... Throws DataError when the file cannot be read.
+// HDF5's signature may stand at 0, 512, 1024, 2048, ... Throws DataError when the file cannot be read.
 Format format_of_file(const std::filesystem::path& path);
 
 std::string_view name_of(Format format);

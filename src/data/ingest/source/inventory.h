@@ -69,11 +69,11 @@ enum class Subfolders { Skip, Read };
 
 struct Inputs {
   std::vector<InputFile> files;
-  std::vector<std::string> warnings;  // folders that were not looked into, files whose names promise what they do not hold
+  std::vector<std::string> warnings;  // folders that were not looked into, files whose content does not match their names
 };
 
-// The files named, and those in the folders named that are GRIB, netCDF or HDF5 by content, sorted by name. Links to folders are
-// not followed. Throws DataError for what is absent, named but of no known format, or when nothing remains.
+// The files named, and those in the folders named that are GRIB, netCDF or HDF5 by content, sorted by name. Links to folders
+// are not followed. Throws DataError for a path that is absent, or named but of no known format, and when nothing remains.
 Inputs find_inputs(const std::vector<std::filesystem::path>& paths, Subfolders subfolders = Subfolders::Skip);
 
 // Opens every file and lists its fields. Throws DataError.

@@ -11,7 +11,7 @@
 namespace welkin::data::ingest {
 
 // `head` begins with the first byte of the file and holds at least the whole header, or the whole file. Empty when every name,
-// attribute, dimension and variable lies inside `head` and the values inside `file_bytes`; else what is wrong.
+// attribute, dimension and variable lies inside `head` and the values inside `file_bytes`; else the fault.
 std::string netcdf3_problem(std::span<const std::byte> head, uint64_t file_bytes);
 
 }  // namespace welkin::data::ingest

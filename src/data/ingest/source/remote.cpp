@@ -161,7 +161,7 @@ int RemoteComponent::open(const char* path, int format, welkin_ingest_source** o
   if (!source->child) source->child = start_child();
   std::error_code ignored;
   const auto bytes = std::filesystem::file_size(path, ignored);
-  source->patience_s = 2 * remote_patience_s(ignored ? 0 : bytes);  // the child itself limits what it computes
+  source->patience_s = 2 * remote_patience_s(ignored ? 0 : bytes);  // the child limits its computing itself
   const std::string_view text(path);
   const RemoteRequest request{.call = RemoteCall::Open, .format = format, .second = static_cast<int64_t>(text.size())};
   const int code = source->call(request, text, {}, error, capacity);

@@ -31,7 +31,7 @@ class RemoteComponent {
   static std::unique_ptr<RemoteComponent> start(const std::filesystem::path& helper, const std::filesystem::path& library);
 
   const std::string& versions() const { return versions_; }
-  // As the function of component_abi.h; the handle is for the functions of `api` alone.
+  // Works as the function of component_abi.h; the handle is for the functions of `api` alone.
   int open(const char* path, int format, welkin_ingest_source** out, char* error, int64_t capacity);
   static const welkin_ingest_api& api();
 

@@ -153,7 +153,7 @@ bool ForcingChannels::needs_time() const {
 
 void ForcingChannels::fill(int64_t unix_seconds, const Region& region, std::span<float> out) const {
   const auto rows = static_cast<size_t>(region.extent[0]), columns = static_cast<size_t>(region.extent[1]);
-  // The calendar's channels need no place: without coordinates any will do.
+  // The calendar's channels need no place, so any coordinates will do.
   const std::vector<double> nowhere(std::max(rows, columns), 0.0);
   const auto axis = [&](const std::vector<double>& all, int64_t begin, size_t extent) {
     if (all.empty()) return std::span<const double>(nowhere).first(extent);

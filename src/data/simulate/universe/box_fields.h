@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// From particles to the fields of the training files: moments of the dark matter on the mesh, and the gas by a closure. This is a
-// model of gas, not a hydrodynamic solution; docs/reference/simulate.md states the formulas and what they leave out.
+// Makes the fields of the training files from particles: moments of the dark matter on the mesh, and the gas by a closure. This
+// is a model of gas, not a hydrodynamic solution; docs/reference/simulate.md states the formulas and what they leave out.
 #pragma once
 
 #include <array>
