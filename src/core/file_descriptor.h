@@ -36,7 +36,7 @@ DataError file_error(std::string_view action, const std::filesystem::path& path,
 // open(2) with O_CLOEXEC, repeated on EINTR. Throws file_error; `mode` is for O_CREAT and subject to the umask.
 FileDescriptor open_file(const std::filesystem::path& path, int flags, unsigned mode = 0666);
 
-// Writes all bytes, whatever the system takes at once. `path` is for the message.
+// Writes all bytes, in as many calls as the system needs. `path` is for the message.
 void write_fully(const FileDescriptor& file, const std::filesystem::path& path, std::string_view bytes);
 
 // Asks the system to send these bytes to the disk now and goes on: a later sync_file has less to wait for. Only a hint

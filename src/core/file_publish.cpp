@@ -72,7 +72,7 @@ fs::path target_of(const fs::path& path) {
   return missing ? path : target;
 }
 
-// Devices and pipes are written to: a rename would put a file in their place, for everybody (/dev/null).
+// Devices and pipes are written to: a rename would put a file in their place for all processes (/dev/null).
 bool is_no_file(const fs::path& path) {
   std::error_code ignored;
   const fs::file_type type = fs::status(path, ignored).type();

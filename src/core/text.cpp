@@ -52,7 +52,7 @@ class EditDistance {
 }  // namespace
 
 std::vector<std::string> nearest(std::string_view word, const std::vector<std::string>& candidates, size_t limit) {
-  constexpr size_t kLongestWord = 64;  // a hostile key of a megabyte is nobody's typing error
+  constexpr size_t kLongestWord = 64;  // a hostile key of a megabyte is no typing error
   if (word.size() > kLongestWord) return {};
   std::vector<std::pair<size_t, std::string>> scored;
   const EditDistance distance(word);

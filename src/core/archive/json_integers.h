@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// For readers of JSON that others wrote: a number with a fraction or an exponent is no integer, and nlohmann's conversion of
-// 1e123 to one is undefined.
+// Checks for readers of foreign JSON: a number with a fraction or an exponent is no integer, and nlohmann's conversion of 1e123
+// to one is undefined.
 #pragma once
 
 #include <algorithm>

@@ -35,7 +35,7 @@ class TorchWriter {
   // `produce` is called once, during write(), and emits the values in row-major order.
   void tensor(Dtype dtype, const std::vector<int64_t>& shape, ZipWriter::Producer produce);
 
-  // A text beside the value, "archive/extra/NAME" in the file, as torch.jit.save's _extra_files; torch.load passes over it.
+  // A text beside the value, "archive/extra/NAME" in the file, as torch.jit.save's _extra_files; torch.load ignores it.
   void extra(std::string name, std::string text) { extras_.emplace_back(std::move(name), std::move(text)); }
 
   // Throws DataError with the system's reason. A file that is there is replaced.

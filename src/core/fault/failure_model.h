@@ -5,10 +5,10 @@
 
 namespace welkin {
 
-// In seconds. All but the first may be 0.
+// All times are in seconds. All but the first may be 0.
 struct FailureCosts {
   double mtbf_s = 0;     // mean time between failures of the whole job; above 0
-  double held_s = 0;     // by which a checkpoint lengthens training
+  double held_s = 0;     // a checkpoint lengthens training by it
   double written_s = 0;  // from its beginning until a run can resume from it; beside training longer than held_s
   double restart_s = 0;  // from a failure until training goes on
 };

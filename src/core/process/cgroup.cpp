@@ -65,7 +65,7 @@ std::string group_of(const std::string& lines, std::string_view controller) {
 }
 
 // The mount itself, which is this process's group in most containers, and the folders down to the group. A path with ".." leads
-// out of what is mounted here.
+// out of the mounted tree.
 std::vector<fs::path> groups_down(const fs::path& mount, const std::string& group) {
   std::vector<fs::path> folders = {mount};
   for (const fs::path& part : fs::path(group).relative_path()) {

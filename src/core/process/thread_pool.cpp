@@ -143,7 +143,7 @@ void ThreadPool::run_one(Task task) {
   } catch (...) {
     failure = std::current_exception();
   }
-  task = nullptr;  // what the task captured must be gone when wait() returns
+  task = nullptr;  // objects that the task captured must be gone when wait() returns
   const std::lock_guard lock(mutex_);
   if (failure && !failure_) failure_ = std::move(failure);
   if (--unfinished_ == 0) all_done_.notify_all();
