@@ -26,7 +26,7 @@ struct WeightedFolder {
 };
 std::optional<WeightedFolder> parse_data_set(const std::string& entry);
 
-// For every channel the value of the last entry that fits it, nothing where none does. ConfigError for an entry that is not
+// For every channel the value of the last entry that fits it, nullopt where none does. ConfigError for an entry that is not
 // channel=value or fits no channel; the text names `key` and the channels.
 std::vector<std::optional<std::string>> settings_of(const std::vector<std::string>& entries, std::string_view key,
                                                     const std::vector<std::string>& channels);

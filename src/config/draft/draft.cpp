@@ -22,7 +22,7 @@ struct Source {
   Layer layer = Layer::Preset;
   std::string place;
   int64_t rank = 0;
-  int64_t distance = 0;  // of merge keys, for what lies inside this entry
+  int64_t distance = 0;  // of merge keys, for entries inside this one
 };
 
 void unknown_key(Draft& draft, const std::string& name, std::string_view value, const Source& source) {

@@ -18,10 +18,10 @@ struct Flag {
   FlagKind kind = FlagKind::Value;
   std::string metavar = {};
   std::string help = {};
-  TutorialBits tutorials = 0;  // whose programs take it; 0 = ours
+  TutorialBits tutorials = 0;  // the tutorials whose programs take it; 0 = ours
   const Key* key = nullptr;    // the row of the schema that it sets; null for the others
   bool is_extra = false;       // the verb's own
-  std::string note = {};       // what its help ends with: default and unit
+  std::string note = {};       // the end of its help: default and unit
   Listed listed = Listed::Always;
   bool is_form = false;
 };

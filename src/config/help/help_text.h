@@ -15,7 +15,7 @@ struct HelpPage {
   // The words after it on the command line, one line each.
   std::vector<std::string> usage = {"--yaml_config FILE [--config PRESET] [flags]"};
   std::vector<ExtraFlag> extra = {};  // the verb's own
-  Common common = Common::EveryVerb;  // whose keys the short form names
+  Common common = Common::EveryVerb;  // the sort of keys in the short form
 };
 
 // Usage, the flags by group with type, default and unit, and where to read on. Lines of at most 100 columns.

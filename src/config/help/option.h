@@ -30,7 +30,7 @@ struct Option {
 };
 
 struct VerbHelp {
-  std::string name;  // "data inspect"; of a form what asks for it: "nbody", "--tiles"
+  std::string name;  // "data inspect"; for a form the argument that selects it: "nbody", "--tiles"
   std::string summary;
   std::string arguments = {};           // the words after it, as its usage says: "FILE..."
   std::vector<Option> options = {};     // without those of a configuration

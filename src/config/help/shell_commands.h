@@ -30,6 +30,6 @@ std::string option_cases(const std::vector<ShellCommand>& commands, std::string_
 std::string option_cases(const std::vector<Option>& options, std::string_view indent);
 
 std::string quoted(std::string_view text);                        // 'it'\''s', for both shells
-std::string joined_words(const std::vector<std::string>& words);  // by blanks, without those that a shell would take apart
+std::string joined_words(const std::vector<std::string>& words);  // by blanks, without those that a shell would split
 
 }  // namespace welkin::config

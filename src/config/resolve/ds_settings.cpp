@@ -178,7 +178,7 @@ class DsSettings {
   Draft& draft_;
   const DsConfig& ds_;
   const std::vector<Setting>& flags_;
-  Draft probe_;  // with the flags: what the batch and the length are by our own keys
+  Draft probe_;  // with the flags: the batch and the length by our own keys
   int64_t replicas_ = 0;
   std::vector<Setting> settings_;
 };

@@ -20,7 +20,7 @@ namespace welkin::config {
 struct Resolved {
   RunConfig config;
   std::map<std::string, Origin> origins;  // by dotted name (model.embed_dim); every key of the schema is in it
-  std::vector<std::string> notes;         // one line each: keys without effect, what was inferred
+  std::vector<std::string> notes;         // one line each: keys without effect, inferred values
   std::vector<std::string> file_order;    // the preset's flat keys in the tutorials' order of iteration, for dump_lines()
   std::vector<std::string> presets;       // of the file, in its order
 };

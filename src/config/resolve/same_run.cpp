@@ -26,7 +26,7 @@ bool same_options(const RunConfig& a, const RunConfig& b, std::vector<std::strin
   return false;
 }
 
-// How a and b differ in the rows that `counts` picks.
+// The differences of a and b in the rows that `counts` picks.
 template <typename Predicate>
 std::vector<std::string> differences_in(const RunConfig& a, const RunConfig& b, Predicate counts) {
   std::vector<std::string> differences;

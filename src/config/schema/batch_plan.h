@@ -23,7 +23,7 @@ struct BatchPlan {
 
 // `replicas`: data-parallel ranks, at least 1.
 BatchPlan batch_plan(const RunConfig& config, int64_t replicas);
-// For the number of ranks that `config` was resolved for.
+// The plan for the number of ranks that `config` was resolved for.
 BatchPlan batch_plan(const RunConfig& config);
 
 }  // namespace welkin::config

@@ -40,7 +40,7 @@ struct MicroBatchSize {
 struct CheckpointInterval {
   CheckpointInterval(int64_t number = 0) : steps(number) {}  // NOLINT: reads as the number that it is
   int64_t steps;                                             // 0: none on the way
-  bool is_auto = false;                                      // chosen by the run, from what it measures and `mtbf`
+  bool is_auto = false;                                      // chosen by the run, from its measurements and `mtbf`
 
   bool operator==(const CheckpointInterval&) const = default;
 };

@@ -44,7 +44,7 @@ enum class LevelWeighting { Equal, Makani, GraphCast };  // of the channels in t
 template <>
 inline constexpr std::string_view kNames<LevelWeighting> = "equal|makani|graphcast";
 
-enum class Residence { None, Host, Device };  // where all values of the data are held for the whole run
+enum class Residence { None, Host, Device };  // place of all values of the data for the whole run
 template <>
 inline constexpr std::string_view kNames<Residence> = "none|host|device";
 
@@ -64,7 +64,7 @@ enum class CropRule { Inclusive, Exclusive };  // whether the last start of a cr
 template <>
 inline constexpr std::string_view kNames<CropRule> = "inclusive|exclusive";
 
-enum class PairRule { EachFile, FirstFile };  // whose length says how many pairs a year has
+enum class PairRule { EachFile, FirstFile };  // the year whose length gives the number of pairs of a year
 template <>
 inline constexpr std::string_view kNames<PairRule> = "each_file|first_file";
 
@@ -80,7 +80,7 @@ enum class LengthRule { Exact, WholeEpochs };
 template <>
 inline constexpr std::string_view kNames<LengthRule> = "exact|whole_epochs";
 
-enum class RateRule { Updates, Iterations };  // what the schedule counts
+enum class RateRule { Updates, Iterations };  // the unit that the schedule counts
 template <>
 inline constexpr std::string_view kNames<RateRule> = "updates|iterations";
 
@@ -112,7 +112,7 @@ enum class ContextMode { AllGather, Ring, AllToAll, Auto };  // attention over t
 template <>
 inline constexpr std::string_view kNames<ContextMode> = "all_gather|ring|all_to_all|auto";
 
-enum class ContextIo { Sharded, Gathered };  // what context-parallel ranks read, embed and score
+enum class ContextIo { Sharded, Gathered };  // the part of a sample that context-parallel ranks read, embed and score
 template <>
 inline constexpr std::string_view kNames<ContextIo> = "sharded|gathered";
 
@@ -128,7 +128,7 @@ enum class WireupStore { Tcp, File, None };  // how ranks meet
 template <>
 inline constexpr std::string_view kNames<WireupStore> = "tcp|file|none";
 
-enum class GradientDtype { Same, Bf16, Fp16 };  // of the gradient all-reduce; stored gradients keep theirs
+enum class GradientDtype { Same, Bf16, Fp16 };  // of the gradient all-reduce; stored gradients keep their own
 template <>
 inline constexpr std::string_view kNames<GradientDtype> = "none|bf16|fp16";
 
@@ -152,7 +152,7 @@ enum class ShardStage { None, Optimizer, Gradients, Full };  // ZeRO 0 to 3
 template <>
 inline constexpr std::string_view kNames<ShardStage> = "none|optimizer|gradients|full";
 
-enum class GatherDtype { Fp32, Bf16 };  // in which weights that are shared out are gathered
+enum class GatherDtype { Fp32, Bf16 };  // the type in which sharded weights are gathered
 template <>
 inline constexpr std::string_view kNames<GatherDtype> = "fp32|bf16";
 
@@ -190,7 +190,7 @@ enum class Loader { LowMem, InMem, DaliLowMem, Synthetic, PyTorch, Dali };  // t
 template <>
 inline constexpr std::string_view kNames<Loader> = "lowmem|inmem|dali-lowmem|synthetic|pytorch|dali";
 
-enum class Compat { Sc21, Sc22, Sc23, Dl4sci25 };  // whose old rules hold
+enum class Compat { Sc21, Sc22, Sc23, Dl4sci25 };  // the tutorial whose old rules hold
 template <>
 inline constexpr std::string_view kNames<Compat> = "sc21|sc22|sc23|dl4sci25";
 

@@ -10,7 +10,7 @@
 namespace welkin::config {
 
 struct EarlyStopping {
-  std::string metric;    // as given; which there are is known once the data are open
+  std::string metric;    // as given; the metrics are known once the data are open
   int64_t patience = 0;  // validations in a row without improvement after which a run ends; at least 1
   double min_delta = 0;  // a value counts as better when it is smaller than the best by more than this
 };

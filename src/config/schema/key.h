@@ -75,13 +75,13 @@ struct Key {
   std::string_view choices = "";  // the allowed strings, separated by '|'; schema() fills in an enum's names
   int64_t size = 0;               // a list's length; 0 = any. An empty list stays allowed where it is the default
   std::string_view aliases = "";  // further flat names, separated by '|'
-  TutorialBits tutorials = 0;     // whose files hold it; 0 = a key of ours
+  TutorialBits tutorials = 0;     // the tutorials whose files hold it; 0 = a key of ours
   Scope scope = Scope::Any;
   std::string_view models = "";     // built-in models that read it, separated by '|'; "": as the scope says
   bool inert = false;               // known and without effect
   bool null_is_first = false;       // of an enum: null stands for its first value
   bool is_flag = false;             // also --flat
-  TutorialBits flag_tutorials = 0;  // whose programs take that flag; 0 = a flag of ours
+  TutorialBits flag_tutorials = 0;  // the tutorials whose programs take that flag; 0 = a flag of ours
   bool free = false;                // may differ between two runs of one folder (same_run.h)
   bool pinned = false;              // must not even differ when a run is resumed (same_run.h)
   std::string_view root = "";       // a path: "data" or "logs", whose prefix is rebound

@@ -41,7 +41,7 @@ class YamlBuilder {
     std::string key;
     YamlMark key_mark;
     std::unordered_map<std::string, int64_t> key_lines;  // mapping: own keys, then inherited ones too
-    std::vector<YamlId> merged;                          // mapping: what `<<` names, in order
+    std::vector<YamlId> merged;                          // mapping: the mappings that `<<` names, in order
   };
 
   YamlId add_node(YamlNode node, std::string_view anchor);
