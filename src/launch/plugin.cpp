@@ -42,7 +42,7 @@ void* load_plugin(const std::filesystem::path& path, const char* symbol) {
     throw ConfigError("plugin", cat("cannot be loaded: plugin=", path.string(), ", reason=", dlerror()),
                       "Build it with welkin_add_plugin() of the same Welkin");
   }
-  void* address = dlsym(handle, symbol);  // first: what is no plug-in at all has no stamp either
+  void* address = dlsym(handle, symbol);  // comes first: a file that is no plug-in has no stamp either
   if (address == nullptr) {
     throw ConfigError("plugin", cat("has no entry point: plugin=", path.string(), ", symbol=", symbol),
                       cat("Define extern \"C\" void ", symbol, "(welkin::train::Registries&)"));

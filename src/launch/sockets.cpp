@@ -65,7 +65,7 @@ int bind_and_listen(const addrinfo& address) {
   return fcntl(listener.get(), F_DUPFD_CLOEXEC, 0);
 }
 
-// 0, or errno of a connection that could not be made within the time.
+// Returns 0, or errno of a connection that could not be made within the time.
 int try_connect(const addrinfo& address, std::chrono::milliseconds timeout, FileDescriptor& connection) {
   connection = FileDescriptor(socket(address.ai_family, address.ai_socktype | SOCK_CLOEXEC | SOCK_NONBLOCK, address.ai_protocol));
   if (!connection) return errno;

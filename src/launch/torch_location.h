@@ -17,7 +17,7 @@ struct TorchSearch {
   std::optional<std::filesystem::path> environment = {};  // WELKIN_TORCH
   std::optional<std::filesystem::path> virtual_env = {};  // VIRTUAL_ENV
   std::optional<std::filesystem::path> nearby_venv = {};  // the .venv of the source tree that the binary was built in
-  std::string python = "python3";  // a program name without blanks, asked where its torch is; empty: nobody is asked
+  std::string python = "python3";  // a program name without blanks, asked where its torch is; empty: none is asked
 };
 
 // The path that an environment variable holds, if it is set and not empty.

@@ -71,7 +71,7 @@ void Supervision::judge(const Worker& ended) {
 }
 
 void Supervision::report() const {
-  if (!culprit_ || culprit_->ending.is_interrupt) return;  // which the ranks have said themselves
+  if (!culprit_ || culprit_->ending.is_interrupt) return;  // the ranks have reported it themselves
   std::cerr << "welkin: [launch] rank " << culprit_->rank << " (process " << culprit_->pid << " on " << host_name() << ") "
             << culprit_->ending.words << "; all ranks have been stopped" << culprit_->ending.note << std::endl;
 }

@@ -23,8 +23,8 @@ std::pair<std::string, std::string> parse_directive(const std::string& text);
 // ConfigError for directives that contradict the nodes or tasks of `job`. `has_short`: the system's -N and -n are these.
 void check_sizes(const BatchJob& job, bool has_short = true);
 
-// As `sbatch` takes it; more arguments of sbatch's command line after the script go to the verb. A directive `image` runs the
-// program inside it through shifter.
+// The script as `sbatch` takes it; more arguments of sbatch's command line after the script go to the verb. A directive `image`
+// runs the program inside it through shifter.
 std::string batch_script(const BatchJob& job);
 
 }  // namespace welkin::launch

@@ -153,7 +153,7 @@ std::string job_script(const std::string& system, const BatchJob& job) {
     throw ConfigError("launch", cat("only Slurm's shifter takes an image: script=", system),
                       "Put the container in front of the program by hand");
   }
-  check_sizes(job, /*has_short=*/system != "pbs");  // whose -N is a name
+  check_sizes(job, /*has_short=*/system != "pbs");  // -N of PBS is a name
   if (system == "flux") return flux_script(translated(system, job));
   if (system == "lsf") return lsf_script(translated(system, job));
   if (system == "pbs") return pbs_script(translated(system, job));

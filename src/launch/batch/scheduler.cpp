@@ -45,14 +45,14 @@ std::optional<double> slurm_seconds(const ReadVariable& read, const RunCommand& 
   const bool is_time = !end.empty() && *rest == '\0' && end_time > 0 && end_time < kFarthest;
   if (is_time) return static_cast<double>(end_time - unix_now);
   const auto text = run(cat("squeue --noheader --format=%L --job=", shell_word(variable(read, "SLURM_JOB_ID"))));
-  const auto seconds = text ? parse_duration_s(first_word(*text)) : std::nullopt;  // else UNLIMITED, NOT_SET, INVALID
+  const auto seconds = text ? parse_duration_s(first_word(*text)) : std::nullopt;  // else it is UNLIMITED, NOT_SET or INVALID
   return seconds ? std::optional<double>(static_cast<double>(*seconds)) : std::nullopt;
 }
 
 std::optional<double> flux_seconds(const ReadVariable& read, const RunCommand& run) {
   const auto text = run(cat("flux job timeleft ", shell_word(variable(read, "FLUX_JOB_ID"))));
   if (!text) return {};
-  const auto seconds = parse_count(first_word(*text));  // else infinity
+  const auto seconds = parse_count(first_word(*text));  // else it is infinity
   return seconds ? std::optional<double>(static_cast<double>(*seconds)) : std::nullopt;
 }
 

@@ -23,7 +23,7 @@ struct TimeLeft {
   std::string source;  // "Slurm", "Flux", "LSF", "PBS"
 };
 
-// Asked once, since a job's end does not move. Slurm says it in SLURM_JOB_END_TIME (23.02 and later) or squeue, Flux in `flux
+// Called once, since a job's end does not move. Slurm gives it in SLURM_JOB_END_TIME (23.02 and later) or squeue, Flux in `flux
 // job timeleft`, LSF in `bjobs -o time_left` in whole minutes, PBS in `qstat -f`. Nullopt outside of a job, for one without a
 // limit, and where the command fails. `unix_now`: seconds since 1970.
 std::optional<TimeLeft> time_left(const ReadVariable& read, const RunCommand& run, int64_t unix_now);

@@ -7,7 +7,7 @@
 
 namespace welkin::launch {
 
-// For bash, in single quotes where it holds more than plain characters.
+// The word for bash, in single quotes where it holds more than plain characters.
 std::string shell_word(const std::string& word);
 
 // The words, quoted where they need it, with a blank between.

@@ -113,7 +113,7 @@ void publish_page(const DoctorArguments& arguments, const Findings& findings) {
   }
 }
 
-// The same command for each of N ranks, which test their connections.
+// Starts the same command for each of N ranks, which test their connections.
 int start_ranks(const DoctorArguments& arguments, const std::filesystem::path& program, const std::vector<std::string>& options,
                 const MakeBoard& make_board) {
   LaunchArguments launch;

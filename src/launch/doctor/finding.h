@@ -12,7 +12,7 @@ enum class Verdict { Good, Doubtful, Bad };  // green, amber, red
 struct Finding {
   std::string topic;  // "memory", one word or two
   Verdict verdict = Verdict::Good;
-  std::string found;   // what is there, with its values
+  std::string found;   // the fact, with its values
   std::string remedy;  // what to do about it; empty where it is good
 };
 using Findings = std::vector<Finding>;

@@ -200,7 +200,7 @@ class Agent {
         talk();
       } catch (const CommError&) {
         if (leader_ || crew_.any_running() || may_start()) throw;
-        break;  // who keeps it is done, as this node is
+        break;  // the board's launcher is done, as this node is
       }
       end_stopped();
       if (end_code_.value_or(0) != 0) crew_.press_on(ended_at_, plan_.grace);  // one that is done ends by itself
@@ -253,7 +253,7 @@ class Agent {
   AgentClock::time_point lost_at_{};
   AgentClock::time_point beat_at_{};
   int64_t beats_ = 0;
-  AgentClock::time_point stops_at_ = AgentClock::now();  // of the latest look at who is stopped
+  AgentClock::time_point stops_at_ = AgentClock::now();  // of the latest check for stopped processes
   bool is_stopping_ = false;
   int64_t last_code_ = 0;  // of the latest process that failed
   std::optional<int64_t> end_code_;
@@ -264,7 +264,7 @@ void Agent::say_bye() {
   try {
     board_->set(bye_key(plan_.node), "bye");
   } catch (const CommError&) {
-    return;  // who would hear it is gone
+    return;  // the reader is gone
   }
 }
 

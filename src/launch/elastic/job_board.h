@@ -16,7 +16,7 @@ namespace welkin::launch {
 class JobBoard {
  public:
   virtual ~JobBoard() = default;
-  // CommError when the first node's launcher is gone.
+  // Throws CommError when the first node's launcher is gone.
   virtual void set(const std::string& key, const std::string& text) = 0;
   virtual std::optional<std::string> read(const std::string& key) = 0;
   // Connections that were closed, since they did not have the job's secret; counted where the board is served.
@@ -51,7 +51,7 @@ inline std::string beat_key(int64_t node) { return cat("elastic/beat/", node); }
 inline std::string order_key(const std::string& id) { return cat("elastic/order/", id); }
 // A process waits for a round. Written by the process.
 inline std::string hello_key(const std::string& id) { return cat("elastic/hello/", id); }
-// It has left a round, and why; its watch has seen that the round is over.
+// A process has left a round, and why; its watch has seen that the round is over. Written by the process.
 inline std::string left_key(int64_t round, const std::string& id) { return cat("elastic/left/", round, "/", id); }
 inline std::string seen_key(int64_t round, const std::string& id) { return cat("elastic/seen/", round, "/", id); }
 

@@ -39,7 +39,7 @@ struct Round {
 std::string text_of(const Round& round);
 std::optional<Round> parse_round(int64_t number, const std::string& text);
 
-// What a round is to its members: they work; one has left, or the job wants another round; a process waits to join.
+// Open: the members work. Closing: one has left, or the job wants another round. Requested: a process waits to join.
 enum class RoundState { Open, Closing, Requested };
 std::string now_text(int64_t number, RoundState state);
 struct Now {

@@ -31,7 +31,7 @@ struct WorkerStart {
 struct Ending {
   int code = 0;  // as a shell counts: 128 + number for a signal
   std::string words;
-  std::string note;  // what may have been the reason
+  std::string note;  // the possible reason
   bool is_interrupt = false;
   bool is_signal = false;
 };

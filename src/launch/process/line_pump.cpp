@@ -11,7 +11,7 @@ namespace {
 
 constexpr size_t kLongestLine = size_t{1} << 20;  // a longer one is broken, so that memory stays bounded
 
-// A reader that went away (`| head`) is no reason to stop the run.
+// A reader that has closed its end (`| head`) must not stop the run.
 void write_or_drop(int target, std::string_view bytes) {
   while (!bytes.empty()) {
     const ssize_t written = write(target, bytes.data(), bytes.size());

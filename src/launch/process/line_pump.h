@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Copies what a process writes to a pipe, whole lines at a time, each marked with its rank.
+// Copies the output of a process from a pipe, whole lines at a time, each marked with its rank.
 #pragma once
 
 #include <string>
@@ -16,7 +16,7 @@ class LinePump {
 
   int descriptor() const { return source_.get(); }
   bool open() const { return static_cast<bool>(source_); }
-  // Reads what is there; closes at the end of the stream, after writing an unfinished last line.
+  // Reads the bytes that are there; closes at the end of the stream, after writing an unfinished last line.
   void pump();
 
  private:
