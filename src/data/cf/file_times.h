@@ -28,8 +28,8 @@ struct FileTimes {
 inline constexpr std::string_view kOurTimeUnits = "seconds since 1970-01-01";
 bool has_our_times(const ArrayFile& file);
 
-// Reads the times of the array `name`. DataError for units, a calendar or a value that cannot be read; ConfigError for such
-// keys.
+// Reads the times of the array `name`.
+// DataError for units, a calendar or a value that cannot be read; ConfigError for such keys.
 FileTimes read_times(const ArrayFile& file, const std::string& name, const TimeKeys& keys = {});
 
 // DataError where times do not increase, or where one step is 1.5 times as long as another one: a month may be 28 to 31 days

@@ -26,8 +26,8 @@ struct CheckHelper {
 // True if its program can be run.
 bool can_run(const CheckHelper& helper);
 
-// For each file how its child failed ("ended with signal 11 (Segmentation fault)", "made no progress in 8 s"); empty: it did
-// not, or the child could not be run or was ended by others. Many files are divided between children that run at the same time.
+// For each file the failure of its child ("ended with signal 11 (Segmentation fault)", "made no progress in 8 s"). Empty: none,
+// or the child could not be run or was ended by others. Many files are divided between children that run at the same time.
 std::vector<std::string> check_in_children(const CheckHelper& helper, std::span<const std::string> files);
 
 }  // namespace welkin::data

@@ -55,9 +55,9 @@ using BoxArrayPtr = std::shared_ptr<const BoxArray>;
 
 enum class ChannelAxis { First, Last };
 
-// The array of that name in a file of any format, (C, D, H, W) or (D, H, W, C), any number type; mapped where it is little-endian
-// float32 in one piece. Where the file names its axes, they say where the channels are; otherwise they are at `expected`, or at
-// the other end when only that one has exactly `channels` (0: not known).
+// The array of that name in a file of any format, (C, D, H, W) or (D, H, W, C), any number type; mapped where it is
+// little-endian float32 in one piece. Names of the file's axes tell the axis of the channels. Without names it is `expected`,
+// or the other end if only that has exactly `channels` (0: not known).
 BoxArrayPtr open_box(const ArrayFile& file, const std::string& dataset, ChannelAxis expected = ChannelAxis::First,
                      int64_t channels = 0);
 // A copy in memory. DataError when memory does not suffice.

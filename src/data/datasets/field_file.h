@@ -99,9 +99,9 @@ class FieldFile {
 // DataError where the file does not say the time of every step. `purpose`: what needs it, "forcing"; `remedy`: to do without.
 void need_times(const FieldFacts& facts, std::string_view purpose, std::string_view remedy);
 
-// The training files directly inside `folder`, sorted by name: its HDF5 files (known by their content or by .h5); where there are
-// none, files and folders of the other formats of array_file.h; where there are none either, its npy files but for statistics.
-// DataError when there is none.
+// The training files directly inside `folder`, sorted by name: its HDF5 files (known by their content or by .h5). Without
+// these, files and folders of the other formats of array_file.h; without these too, its npy files but for statistics. DataError
+// when there is none.
 std::vector<std::filesystem::path> list_field_files(const std::filesystem::path& folder);
 
 }  // namespace welkin::data

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Node-local copies of training files. A file is copied once for all processes of a node, checked, and kept for the next run; a
-// copy that was broken off goes on where it stopped. Nothing is ever removed or overwritten that this did not write. Torch-free.
+// Node-local copies of training files. A file is copied once for all processes of a node, checked, and kept for the next run. A
+// copy that was broken off resumes where it stopped. Nothing is removed or overwritten that this did not write. Torch-free.
 //
 // Beside a copy `x.h5` stand `x.h5.welkin` (what it is a copy of), while it is made `x.h5.part` and `x.h5.part.hashes`, and
 // `x.h5.lock`.

@@ -22,8 +22,8 @@ struct ClimatologyOptions {
   int64_t window = 61;           // days, odd
 };
 
-// Takes the target's channels of these states, in the files' values. Memory holds the sums of one channel and one hour of the
-// day, however many years there are. ConfigError for the output, DataError for a grid that is too large.
+// Uses the target's channels of these states, in the files' values. Memory has the sums of one channel and one hour of the day,
+// however many years there are. ConfigError for the output, DataError for a grid that is too large.
 void make_climatology(const FieldStates& states, const ClimatologyOptions& options);
 
 class Climatology {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// An LMDB folder (data.mdb, data format 1) of one npy file per sample: values go to overflow pages as they come, keys are kept
-// and become the B+ tree at the end, since its pages must be sorted and values may not be held in memory.
+// An LMDB folder (data.mdb, data format 1) of one npy file per sample. Values go to overflow pages as they come: they are too
+// large for memory. Keys are kept, and become the B+ tree at the end, since its pages must be sorted.
 #include <fcntl.h>
 #include <unistd.h>
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Archives that hold one npy file per sample (WebDataset tar files, LMDB): all samples of one kind are one array, the samples
-// along its first axis. "000017.fields.npy" is a sample of the array `fields`, "000017.npy" one of the array without a name;
-// order is that of the archive. Torch-free.
+// Archives that hold one npy file per sample (WebDataset tar files, LMDB): all samples of one kind are one array, along its
+// first axis. "000017.fields.npy" is a sample of the array `fields`, "000017.npy" one of the array without a name. The order is
+// that of the archive. Torch-free.
 #pragma once
 
 #include <cstdint>

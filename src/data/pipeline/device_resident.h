@@ -26,9 +26,9 @@ struct DeviceResidentOptions {
 
 class DeviceResident {
  public:
-  // Reads everything, in parallel and in pieces of 64 MiB. DataError where the device has not that much memory, where a value
-  // cannot be read, or where one is not finite and `options.nan` says so (Mask puts 0 or the channel's mean in its place, Report
-  // tells). ConfigError for a data set that cannot be held on a device. `dataset` outlives it.
+  // Reads everything, in parallel and in pieces of 64 MiB. DataError where the device has too little memory, where a value
+  // cannot be read, or where `options.nan` refuses one that is not finite. (Mask puts 0 or the channel's mean in its place;
+  // Report reports it.) ConfigError for a data set that cannot be held on a device. `dataset` outlives it.
   DeviceResident(const Dataset& dataset, c10::Device device, const DeviceResidentOptions& options);
 
   uint64_t bytes() const;

@@ -58,8 +58,8 @@ void read_checked(const Dataset& dataset, const SampleKey& key, const Region& re
 // is empty. For Hole; the target keeps its NaN, by which loss and scores know these points.
 void fill_holes(std::span<float> input, int64_t channels, const std::vector<double>& fill);
 
-// Reads the sample again, and says where its first NaN or infinity is: file, time, channel, place, value; in the values as they
-// are stored or, where these are finite, as clip, logarithm and normalisation leave them. Empty: there is none. For messages.
+// Reads the sample again, and finds its first NaN or infinity: file, time, channel, place, value. It looks at the stored values
+// and, where these are finite, at those after clip, logarithm and normalisation. Empty: there is none. For messages.
 std::string first_nonfinite(const Dataset& dataset, const SampleKey& key, const Region& region, const SampleRules& rules);
 
 }  // namespace welkin::data

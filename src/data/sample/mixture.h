@@ -25,7 +25,7 @@ std::vector<int64_t> mixture_shares(int64_t total, const std::vector<double>& we
 class Mixture final : public Dataset {
  public:
   // Drawn: an epoch has as many samples as the parts have together, at most `limit` (0: no limit), shared out by weight. A part
-  // that has fewer gives each of its samples equally often, and draws the missing ones among them; a part that has more gives a
+  // that has fewer gives each of its samples equally often, and draws the missing ones among them. A part that has more gives a
   // choice that differs from epoch to epoch. EverySample: the samples of all parts, each once; weights do not count.
   enum class Order { Drawn, EverySample };
   // DataError for parts whose channels, units, grid or normalisation differ, or that have no sample.

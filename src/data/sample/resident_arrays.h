@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The description of a data set by which its values are held on a device and its samples cut there: a few arrays of planes, and
-// for every sample which cells of them make up its input and its target. Knows no device.
+// Describes a data set so that its values can be held on a device and its samples cut there: by a few arrays of planes, and by
+// the cells that make up each sample's input and target. Knows no device.
 #pragma once
 
 #include <array>

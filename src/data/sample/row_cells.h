@@ -17,8 +17,8 @@ inline double outer_row_border(double last, double before) {
 }
 
 // Latitudes in degrees, ascending or descending -> the borders in the same order, one more than there are rows, within 90 S and
-// 90 N. They lie halfway between rows. Beyond the outermost row a cell goes on to the pole where that is no further than the next
-// row is (as of a Gaussian grid, on which all of the cap belongs to that row), else by half of that distance.
+// 90 N. They lie halfway between rows. Beyond the outermost row a cell extends to the pole if that is no further than the next
+// row (as on a Gaussian grid, where the whole cap belongs to that row). Else it extends by half of that distance.
 inline std::vector<double> row_borders(const std::vector<double>& latitude) {
   if (latitude.size() < 2) return {-90.0, 90.0};
   const size_t count = latitude.size();

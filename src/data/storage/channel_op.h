@@ -21,7 +21,7 @@ struct ChannelOp {
 };
 
 void apply(const ChannelOp& op, float* values, int64_t count);
-// to[i] = op(from[i]) in one pass: a normalisation, the usual case, is done between load and store and goes past the caches,
+// to[i] = op(from[i]) in one pass: a normalisation, the usual case, is done between load and store and bypasses the caches,
 // which a batch does not fit. The same bits as a copy and apply(). `missing`: the value that becomes NaN.
 void copy_applied(const ChannelOp& op, const float* from, float* to, int64_t count, std::optional<float> missing = {});
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Decoded chunks that were used last, up to a number of bytes, for all reading threads and all files of a data set: a time step
+// Decoded chunks that were used last, up to a number of bytes, for all reading threads and all files of a data set. A time step
 // that is a target now and an input soon is decoded once.
 #pragma once
 

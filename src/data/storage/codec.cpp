@@ -152,8 +152,8 @@ ByteBuffer encode_lz4(std::span<const std::byte> values) {
 constexpr size_t kLz4BlocksHeader = 12;
 constexpr size_t kLz4BlockBytes = size_t{1} << 20;
 
-// 8 bytes of length, 4 of block length; then for each block 4 bytes of stored length and the block, as it is when it did not
-// shrink.
+// 8 bytes of length, 4 of block length; then for each block 4 bytes of stored length and the block. A block that did not shrink
+// is stored as it is.
 size_t decode_lz4_blocks(std::span<const std::byte> stored, std::span<std::byte> out) {
   if (stored.size() < kLz4BlocksHeader) fail_codec("lz4: no header");
   const uint64_t size = read_big_endian(stored.first(8)), block = read_big_endian(stored.subspan(8, 4));

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The one way to read arrays from files, whatever the format: a StoredArray hands out any rectangular region of an
-// n-dimensional array as floats or doubles, into strided memory; an ArrayFile names the arrays and attributes of a file and is
+// n-dimensional array as floats or doubles, into strided memory. An ArrayFile names the arrays and attributes of a file and is
 // opened by its content (open_array_file). Torch-free; the readers below treat the bytes as hostile.
 #pragma once
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The header of a GenericIO file: a global header, then tables of variables, of ranks (blocks of particles, one per writing
-// process) and, for compressed files, of blocks; the CRC-64 of it all ends it. Values follow rank by rank, variable by variable,
-// each with a CRC-64 of its own.
+// process) and, for compressed files, of blocks. The header ends with the CRC-64 of all of it. Values follow rank by rank,
+// variable by variable, each with a CRC-64 of its own.
 #pragma once
 
 #include <array>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A chunked, perhaps compressed data set of an HDF5 file, read by any number of threads at once: the library and its lock are
-// used only to find each chunk, once; their bytes are read positionally and decoded by the calling thread.
+// A chunked, perhaps compressed data set of an HDF5 file, read by any number of threads at once. The library and its lock are
+// used only to find each chunk, once. The calling thread reads a chunk's bytes positionally and decodes them.
 #pragma once
 
 #include <cstdint>

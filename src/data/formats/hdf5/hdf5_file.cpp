@@ -18,8 +18,8 @@ namespace welkin::data {
 namespace {
 
 std::recursive_mutex& hdf5_mutex() {
-  // HDF5's state is one per process, so is its mutex. HDF5's cleanup at exit would touch the remains of a file that could not be
-  // closed (full disk) and end the process by SIGSEGV; every Hdf5File closes itself, so nothing is lost without it.
+  // HDF5's state is one per process, so is its mutex. HDF5's cleanup at exit would touch the remains of a file that could not
+  // be closed (full disk) and end the process by SIGSEGV. Every Hdf5File closes itself, so nothing is lost without it.
   static std::recursive_mutex mutex;
   static const bool prepared = [] {
     H5dont_atexit();

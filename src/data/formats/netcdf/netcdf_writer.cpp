@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Classic netCDF: a header, then the arrays one after the other, big-endian. Every value has its place from the start, so blocks
-// are written in any order, by any number of processes, and a file that is there already is written on. Format: "The NetCDF
-// Classic Format Specification", versions CDF-2 (64-bit offsets) and, where an array is larger than 2 GiB, CDF-5 (64-bit data).
+// Classic netCDF: a header, then the arrays one after the other, big-endian. Every value has its place from the start. So any
+// number of processes write blocks in any order, and may continue an existing file. Format: "The NetCDF Classic Format
+// Specification", versions CDF-2 (64-bit offsets) and, where an array is larger than 2 GiB, CDF-5 (64-bit data).
 #include <fcntl.h>
 #include <sys/stat.h>
 #include <unistd.h>

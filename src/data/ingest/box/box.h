@@ -35,7 +35,7 @@ struct BoxOptions {
   CheckHelper helper{};             // likewise
 };
 
-// written = (transform(x) - offset) / scale with mean and deviation over the training part; the attributes `transform`,
+// written = (transform(x) - offset) / scale with mean and deviation over the training part. The attributes `transform`,
 // `offset` and `scale` of each data set give it per channel; `channels`, `units`, `periodic` and `axes` describe the data.
 // Levels ascend along axis 0, rows go from the north, columns eastward. Memory: one channel. Throws DataError; the output
 // appears as a whole or not at all.

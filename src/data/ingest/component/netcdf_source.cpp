@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // netCDF-3 and netCDF-4 through netCDF-C: every variable on latitude and longitude, whatever the order of its dimensions, is a
-// product of times, members and levels; one element of that product is one plane.
+// product of times, members and levels. One element of that product is one plane.
 #include <netcdf.h>
 
 #include <algorithm>

@@ -20,7 +20,7 @@ namespace welkin::data::ingest {
 class Component;
 
 // The side of the child: answers until `input` ends. Returns the exit code. `allow_seconds` is called before each call with the
-// seconds of CPU that it may take; a program that serves nothing else limits itself to them, so that an endless loop in the
+// seconds of CPU that it may take. A program that serves nothing else limits itself to them, so that an endless loop in the
 // library ends it.
 int serve_component(const Component& component, int input, int output, const std::function<void(int64_t)>& allow_seconds);
 

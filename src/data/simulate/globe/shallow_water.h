@@ -32,7 +32,7 @@ class WaterForcing {
  public:
   virtual ~WaterForcing() = default;
   // At column `lon` of row `side` (0 north, 1 south) of a pair. `tracer`: present values. Writes a source per tracer (unit/s),
-  // and targets: the height of the lowest layer's upper surface above its mean (m), then each tracer's; they are approached at
+  // and targets: the height of the lowest layer's upper surface above its mean (m), then each tracer's. They are approached at
   // the rates below.
   virtual void at_point(int64_t pair, int64_t lon, int side, const double* tracer, double* source, double* target) = 0;
   virtual double interface_rate() const = 0;             // 1/s

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Fields on the sphere between spherical harmonics and points, one pair of rows (north and its mirror in the south) at a time, so
-// that a model needs no global grid: points of a pair are made, used and taken back while they are in the cache.
+// Fields on the sphere between spherical harmonics and points, one pair of rows (north and its mirror in the south) at a time.
+// So a model needs no global grid: points of a pair are made, used and taken back while they are in the cache.
 //
 // A bundle of fields holds scalars first, then vectors of two values each. In modes a vector is (stream function, velocity
 // potential) going to points and (curl, divergence) coming back, all on the unit sphere; at points it is (eastward, northward).

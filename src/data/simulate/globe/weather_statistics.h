@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Means and deviations of years that are simulated side by side: the same bytes for any number of threads, since sums that
-// threads share are sums of integers and the others are added in the order of the years.
+// Means and deviations of years that are simulated side by side. They have the same bytes for any number of threads: sums that
+// threads share are sums of integers, and the others are added in the order of the years.
 #pragma once
 
 #include <cstdint>

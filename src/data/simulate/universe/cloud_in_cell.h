@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The cloud-in-cell kernel in fixed point. A place is rounded to 2^-16 of a cell, so that the eight weights of a particle are
-// integers whose sum is exactly 2^48: deposits add integers, which makes them exact and the same in any order.
+// integers whose sum is exactly 2^48. Deposits add integers, which makes them exact and the same in any order.
 #pragma once
 
 #include <array>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A periodic stack of equal planes of float values, held in memory or in an unnamed scratch file: the simulator of boxes keeps
-// its particles and meshes in it, so that one code path serves boxes that fit into memory and boxes that do not.
+// A periodic stack of equal planes of float values, held in memory or in an unnamed scratch file. The simulator of boxes keeps
+// its particles and meshes in it, so one code path serves boxes that fit into memory and boxes that do not.
 #pragma once
 
 #include <cstdint>
