@@ -26,8 +26,8 @@ void write_path_atomically(const std::filesystem::path& path, const std::functio
 // Moves a finished folder into place: syncs every file in it, renames, syncs the parent. The target must not exist.
 void publish_folder(const std::filesystem::path& from, const std::filesystem::path& to);
 
-// The same where `to` may exist: then it is moved to `former`, which must not, when `from` is synced and only its rename is left.
-// A process that ends in between leaves `former` and no `to`.
+// The same where `to` may exist. It is then moved to `former`, which must not exist, once `from` is synced and only its rename
+// is left. A process that ends in between leaves `former` and no `to`.
 void publish_folder_over(const std::filesystem::path& from, const std::filesystem::path& to, const std::filesystem::path& former);
 
 // Creates a folder and its parents; throws DataError with errno's text and the first missing parent.

@@ -155,7 +155,7 @@ void FilesTogether::write(const fs::path& path, const std::function<void(const f
   files_.push_back({target, std::move(temporary)});
 }
 
-// A sync makes the file system write down what others of its files wait for, too: one after each file holds up the next one.
+// A sync makes the file system write data of other files too, so a sync after each file would delay the next one.
 void FilesTogether::finish() {
   std::set<fs::path> folders;
   // Syncs them by their paths: the writers may have replaced the files that we made.

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Checks that a file can be written, before hours of work whose result goes there. The rules are those of file.h: the
-// target of a symbolic link is replaced and the link stays; a device or pipe is written to, since a rename would put a file
+// target of a symbolic link is replaced and the link stays. A device or pipe is written to, since a rename would put a file
 // there.
 #pragma once
 

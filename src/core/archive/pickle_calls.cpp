@@ -118,8 +118,8 @@ PickleNode Unpickler::called(PickleCall callee, const PickleNode& arguments) {
   refuse("it calls something that is only a value", kSaveAnew);
 }
 
-// Sets the state that follows a value: attributes of an OrderedDict or a tensor, which say nothing about numbers; the byte
-// order of a numpy type, which does.
+// Sets the state that follows a value: attributes of an OrderedDict or a tensor, which do not affect numbers; or the byte order
+// of a numpy type, which does.
 void Unpickler::build() {
   const PickleNode& state = nodes_[pop()];
   const PickleNode& target = nodes_[top()];

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// A restricted unpickler: it builds plain values and runs nothing. A pickle is a program that may call any function; here the few
-// calls with which PyTorch describes tensors are interpreted (pickle_globals.h has the list), every other name is refused, and
-// all sizes have limits.
+// A restricted unpickler: it builds plain values and runs nothing. A pickle is a program that may call any function. Here the
+// few calls with which PyTorch describes tensors are interpreted (pickle_globals.h has the list). Every other name is refused,
+// and all sizes have limits.
 #pragma once
 
 #include <cstddef>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The values of a PyTorch pickle, as plain data. Values refer to each other by number in one vector: a pickle may share values
+// The values of a PyTorch pickle, as plain data. Values refer to each other by number in one vector. A pickle may share values
 // and may even contain itself, so code that walks it counts its steps.
 #pragma once
 

@@ -39,7 +39,7 @@ int quota_cores() {
   return cores > 0 ? static_cast<int>(std::min(std::ceil(cores), kMost)) : INT_MAX;
 }
 
-// Parses the line "VmPeak: 123 kB" of /proc/self/status.
+// Parses the line "VmPeak:   123 kB" of /proc/self/status.
 uint64_t peak_address_bytes() {
   std::ifstream file("/proc/self/status");
   std::string word;
@@ -50,7 +50,7 @@ uint64_t peak_address_bytes() {
   return kilobytes * 1024;
 }
 
-// Parses the line "MemAvailable: 123 kB" of /proc/meminfo.
+// Parses the line "MemAvailable:   123 kB" of /proc/meminfo.
 uint64_t available_on_machine() {
   std::ifstream file("/proc/meminfo");
   std::string word;

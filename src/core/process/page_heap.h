@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Memory for large blocks that stays with the process: the next training step takes the blocks that one gives back, so that the
-// kernel need not find and clear the same gigabyte for every step. In a virtual machine this is more than the clearing: a host
-// that is told of free pages takes them away within seconds, and bringing 2 MiB back was measured at 5.5 ms instead of 0.1.
+// kernel need not find and clear the same gigabyte for every step. A virtual machine gains more than that: a host that is told
+// of free pages takes them away within seconds, and bringing 2 MiB back was measured at 5.5 ms instead of 0.1.
 #pragma once
 
 #include <cstddef>
@@ -17,8 +17,8 @@
 namespace welkin {
 
 // One range of addresses on huge pages, best fit, lowest address first; neighbours that are free become one. Resident memory
-// stays within a thirty-second of the most that blocks ever took together: before more is touched, free pages go back to the
-// kernel. All functions may be called from any thread.
+// exceeds the peak of all blocks by at most 1/32: before more is touched, free pages go back to the kernel. All functions may
+// be called from any thread.
 class PageHeap {
  public:
   // Reserves addresses and no memory. Null where the system refuses.

@@ -15,8 +15,8 @@ namespace welkin {
 // the terminal and a launcher often both deliver the same Ctrl-C.
 class InterruptWatch {
  public:
-  // Requeue: SIGUSR1 alone, with which a batch system announces the end of a job; the others end the process as they do without
-  // a watch, until watch_all(). None: all stay as they are; a program that embeds the trainer calls request().
+  // Requeue: SIGUSR1 alone, with which a batch system announces the end of a job. The others end the process as without a
+  // watch, until watch_all(). None: all stay as they are; a program that embeds the trainer calls request().
   enum class Watched { All, Requeue, None };
   explicit InterruptWatch(Watched watched = Watched::All);
   ~InterruptWatch();
