@@ -24,7 +24,7 @@ struct ShellCommand {
 // The program itself first, then its verbs, the first words of those of two ("welkin data"), and their forms.
 std::vector<ShellCommand> shell_commands(const ProgramHelp& program);
 
-// Rows of a `case` over "COMMAND FLAG" (all commands) or "FLAG" (the configuration's), options of the same values in one row:
+// Rows of a `case` over "COMMAND FLAG" (all commands) or "FLAG" (the configuration's), options with equal values in one row:
 //     'welkin bench --plot'|'welkin report --json') kind=path ;;
 std::string option_cases(const std::vector<ShellCommand>& commands, std::string_view indent);
 std::string option_cases(const std::vector<Option>& options, std::string_view indent);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// The keys whose value is one of a closed set, as enums, and how files, flags and messages spell the values: kNames<E> has the
-// names in the order of the enumerators, joined by '|'. Reading, checking, printing, help and nearest names follow from it. To
-// add such a key: an enum here with its names, the enum in the list of Field (key.h), a field in run_config.h, a row in
+// The keys whose value is one of a closed set, as enums, and the spelling of the values in files, flags and messages: kNames<E>
+// has the names in the order of the enumerators, joined by '|'. Reading, checking, printing, help and nearest names follow from
+// it. To add such a key: an enum here with its names, the enum in the list of Field (key.h), a field in run_config.h, a row in
 // keys_<component>.cpp.
 #pragma once
 
