@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Chooses the cores of a process of a run. The choice is a pure function of the machine's facts; applying it is one call,
-// before torch is loaded, so that its thread pools have the right size.
+// Chooses the cores of a process of a run. The choice is a pure function of the machine's facts. One call applies it before
+// torch is loaded, so that its thread pools have the right size.
 #pragma once
 
 #include <cstdint>
@@ -39,7 +39,7 @@ struct BindRequest {
 };
 
 // auto: an equal, contiguous share of the allowed cores, NUMA node by NUMA node, in the order of the ranks' GPUs there, so that
-// a rank computes near its GPU; where that is not known, in the order of the ranks. Nothing is bound where there are more
+// a rank computes near its GPU. Where that is not known, it is in the order of the ranks. Nothing is bound where there are more
 // processes than cores, where the process is alone, or where the launcher has already narrowed the mask. `quota` is the number
 // of cores that a cgroup allows. Throws ConfigError for a list that is wrong, too short, or names CPUs that are not allowed.
 Binding choose_binding(const BindRequest& request, const CpuTopology& topology, const std::vector<int64_t>& allowed,

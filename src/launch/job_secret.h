@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The secret of a job, which its launcher hands to all processes through their environment or a file: never through a command
-// line, which every user of the machine can read, and never into a log.
+// The secret of a job, which its launcher hands to all processes through their environment or a file. It never goes into a
+// command line, which every user of the machine can read, or into a log.
 #pragma once
 
 #include <string>

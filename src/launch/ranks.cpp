@@ -163,8 +163,8 @@ void check_agreement(const Found& a, const Found& b) {
       cat("Unset the variables that are left over from elsewhere (", a.size.variable, " or ", b.size.variable, ")"));
 }
 
-// The environment's own numbers must agree with the launcher below them; among launchers the inner one holds, since an mpirun or
-// a torchrun inside srun has numbers of its own.
+// The environment's own numbers must agree with the launcher below them. Among launchers the inner one counts, since an mpirun
+// or a torchrun inside srun has numbers of its own.
 std::optional<Found> choose(const Reader& reader, bool starts_own_workers) {
   std::optional<Found> chosen;
   for (const Family& family : families()) {

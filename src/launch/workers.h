@@ -29,8 +29,8 @@ std::vector<std::pair<std::string, std::string>> worker_environment(const Worker
 
 // Starts all, waits for all. They share a new job secret (launch/job_secret.h) where there is one node and none is set. Returns
 // the exit code of the run: 0, or that of the rank that failed first (128 + number for a signal), with its rank and reason on
-// stderr. Blocks SIGINT, SIGTERM, SIGHUP, SIGUSR1, SIGUSR2 for the calling thread and passes them on; a process with other
-// threads, which do not block them, is ended by them, and the workers with it. ConfigError when the program cannot be started.
+// stderr. Blocks SIGINT, SIGTERM, SIGHUP, SIGUSR1, SIGUSR2 for the calling thread and passes them on. In a process with other
+// threads that do not block them, they end the process and its workers. ConfigError when the program cannot be started.
 int run_workers(WorkerPlan plan);
 
 }  // namespace welkin::launch

@@ -268,7 +268,7 @@ void Agent::say_bye() {
   }
 }
 
-// The board goes with this process, and a launcher that finds it gone cannot tell a run that is done from one that is lost.
+// The board ends with this process. A launcher that finds it gone cannot tell a run that is done from one that is lost.
 void Agent::wait_for_others() {
   if (const int64_t strangers = board_->strangers(); strangers > 0) {
     std::cerr << cat("welkin: [launch] ", strangers,
