@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Mean and standard deviation of each channel, as npy files of shape (1, C, 1, 1), and the normalisation of channels by them.
-// Torch-free.
+// Mean and standard deviation of each channel, as npy files of shape (1, C, 1, 1), and the normalisation of
+// channels by them. Torch-free.
 #pragma once
 
 #include <cstdint>
@@ -35,8 +35,8 @@ struct Normalization {
   }
 };
 
-// The standard deviation of (y - offset) / scale over the data. Nullopt with a logarithm: the statistics of x say nothing of
-// it.
+// The standard deviation of (y - offset) / scale over the data. Nullopt with a logarithm: the
+// statistics of x say nothing of it.
 std::optional<double> spread_of(const Normalization& normalization, double std);
 
 // The normalisation of each channel: by mean and standard deviation, unless `entries` (channel=kind, the key normalization) say

@@ -11,9 +11,9 @@
 
 namespace welkin::data {
 
-// Copies `region` of an array whose first value lies at byte `offset` and whose strides are `byte_stride`. Short runs are
-// copied from the mapping under its guard, long ones are read. From 64 KiB on, a system call is cheaper than the page faults of
-// a mapping.
+// Copies `region` of an array whose first value lies at byte `offset` and whose strides are `byte_stride`. Short runs
+// are copied from the mapping under its guard, long ones are read. From 64 KiB on, a system call is cheaper than the
+// page faults of a mapping.
 void read_file_values(const WatchedFile& file, uint64_t offset, StoredType type, const ArrayRegion& region,
                       const Extents& byte_stride, const ValueTarget& target);
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Places of the values in an LMDB file (Lightning Memory-Mapped Database, data format 1, as LMDB 0.9 and py-lmdb write it): a
-// walk through the B+ tree of its newest snapshot that checks every number, since the library itself trusts its files.
-// Torch-free.
+// Places of the values in an LMDB file (Lightning Memory-Mapped Database, data format 1, as LMDB 0.9 and py-lmdb
+// write it): a walk through the B+ tree of its newest snapshot that checks every number, since the library itself
+// trusts its files. Torch-free.
 #pragma once
 
 #include <string_view>

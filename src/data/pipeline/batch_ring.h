@@ -64,8 +64,8 @@ class BatchRing {
   // Waits for the next batch. Rethrows the error of reading it (the first sample's of several), now and on every later call.
   const HostBatch& take();
   bool ready() const;  // take() would not wait
-  // Reads those samples of the last batch taken again for which `skips` is larger than its own count: another rank could not
-  // read them.
+  // Reads those samples of the last batch taken again for which `skips` is larger than its own count: another
+  // rank could not read them.
   void skip_more(const std::vector<int64_t>& skips);
   // Frees the oldest taken batch for refilling.
   void release();

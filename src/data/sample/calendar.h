@@ -44,8 +44,8 @@ struct DayOfYear {
 };
 DayOfYear day_of_year(Calendar calendar, int64_t seconds);
 
-// "2019-03-25", "2019-03-25T06", "2019-03-25 06:00", "...T06:00:30[.5][Z|UTC|+01:00]" -> seconds. Throws ConfigError: flags
-// have this form.
+// "2019-03-25", "2019-03-25T06", "2019-03-25 06:00", "...T06:00:30[.5][Z|UTC|+01:00]" -> seconds. Throws
+// ConfigError: flags have this form.
 int64_t parse_date(std::string_view text, Calendar calendar);
 // "2019-03-25T06:00:00"
 std::string format_date(Calendar calendar, int64_t seconds);

@@ -78,8 +78,8 @@ struct SampleSpec {
   // Input channels of the newest step, and those that follow it, whose values are known of any time (forcing, static, computed):
   // a rollout takes them from the data. Empty: those behind as many as there are targets.
   std::vector<int64_t> known_input;
-  // Place of the target in the files' grid and channels, for maps beside them: first row and column, and channels (empty: the
-  // first ones).
+  // Place of the target in the files' grid and channels, for maps beside them: first row and column, and channels
+  // (empty: the first ones).
   std::array<int64_t, 2> first_cell{0, 0};
   int64_t columns_around = 0;  // of that grid, where the target goes beyond the last one and on from the first; else 0
   std::vector<int64_t> target_of_file;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The sample at each position of an epoch: a pure function of (seed, epoch, position), the same for any number of ranks and
-// threads.
+// The sample at each position of an epoch: a pure function of (seed, epoch, position), the same for any
+// number of ranks and threads.
 #pragma once
 
 #include <cstdint>

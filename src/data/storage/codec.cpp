@@ -270,8 +270,8 @@ constexpr std::array<uint32_t, 256> make_crc32c_table() {
   return table;
 }
 
-// Most bytes before a codec is undone, when `most` bytes remain in the end: compressors add little to data that does not
-// shrink.
+// Most bytes before a codec is undone, when `most` bytes remain in the end: compressors add little to
+// data that does not shrink.
 size_t most_stored(size_t most) { return most + most / 64 + 4096; }
 
 }  // namespace

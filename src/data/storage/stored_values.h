@@ -30,8 +30,8 @@ struct ValueBlock {
 
 void copy_values(const ValueBlock& block);
 
-// The other way, for writers: `count` doubles as little-endian values. Integers are rounded to nearest; the caller has checked
-// the range.
+// The other way, for writers: `count` doubles as little-endian values. Integers are rounded to nearest; the
+// caller has checked the range.
 void store_values(const double* from, size_t count, Dtype dtype, std::byte* to);
 std::vector<std::byte> stored_values(const std::vector<double>& values, Dtype dtype);
 

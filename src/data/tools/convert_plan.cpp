@@ -123,8 +123,8 @@ std::vector<Range> channel_ranges(const Conversion& conversion, std::optional<si
   return ranges;
 }
 
-// Values between min and max become -32767 ... 32767: rounding loses at most half a step, and one rounding to float32 when
-// reading.
+// Values between min and max become -32767 ... 32767: rounding loses at most half a step, and one rounding
+// to float32 when reading.
 Packing make_packing(const Conversion& conversion, const std::string& name, uint64_t block_bytes, ConvertReport& report) {
   const ArrayFacts& facts = conversion.from->facts();
   const auto axis = channel_axis(facts);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Classic netCDF (CDF-1, CDF-2 and CDF-5) as stored arrays. Arrays along the unlimited dimension are left to welkin data
-// ingest.
+// Classic netCDF (CDF-1, CDF-2 and CDF-5) as stored arrays. Arrays along the unlimited dimension are
+// left to welkin data ingest.
 #include <algorithm>
 #include <bit>
 #include <optional>

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Arrays of texts of any length: dtype |O with the filter vlen-utf8 in version 2, data type string in version 3. A chunk holds
-// the number of its texts, then the length and the UTF-8 bytes of each. Numbers have four bytes, little-endian (numcodecs:
-// VLenUTF8).
+// Arrays of texts of any length: dtype |O with the filter vlen-utf8 in version 2, data type string in version 3. A
+// chunk holds the number of its texts, then the length and the UTF-8 bytes of each. Numbers have four bytes,
+// little-endian (numcodecs: VLenUTF8).
 #include <algorithm>
 #include <cstring>
 #include <system_error>

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// libwelkin_ingest.so in processes of its own: `welkin-check-files ingest LIBRARY` serves the functions of component_abi.h over
-// its pipes, a process for each open file. A damaged file on which ecCodes or netCDF-C crashes ends that process alone, and is
-// an error here.
+// libwelkin_ingest.so in processes of its own: `welkin-check-files ingest LIBRARY` serves the functions of component_abi.h
+// over its pipes, a process for each open file. A damaged file on which ecCodes or netCDF-C crashes ends that process
+// alone, and is an error here.
 #pragma once
 
 #include <cstdint>
