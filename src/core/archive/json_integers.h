@@ -9,8 +9,8 @@
 
 namespace welkin {
 
-// True if integers stand where a T has them, in lists and maps too. Values of another kind are left to get<T>(), which rejects
-// them.
+// True if integers stand where a T has them, in lists and maps too. Values of another kind are left to
+// get<T>(), which rejects them.
 template <typename T, typename Json>
 bool has_integers_of(const Json& value) {
   if constexpr (std::is_same_v<T, bool> || std::is_same_v<T, Json> || std::is_same_v<T, std::string>) {
