@@ -37,8 +37,8 @@ struct Draft {
   // it.
   std::set<std::string, std::less<>> rejected;
 
-  // Texts that name none of a key's values, by path; the field keeps its value. validate_rows() reports those that no later
-  // entry replaces.
+  // Texts that name none of a key's values, by path; the field keeps its value. validate_rows() reports those that
+  // no later entry replaces.
   std::map<std::string, std::string, std::less<>> misnamed;
 
   bool has(std::string_view path) const { return given.find(path) != given.end(); }

@@ -11,8 +11,8 @@
 
 namespace welkin::config {
 
-// The text of `--dry_run`: what was inferred, one row per key that has an effect (component, key, value, unit, origin), the
-// notes.
+// The text of `--dry_run`: what was inferred, one row per key that has an effect (component, key, value,
+// unit, origin), the notes.
 std::string table(const Resolved& resolved, int64_t world_size);
 
 // The text of `--dry_run=yaml`, which runs and checkpoints save: one preset named config.config, nested by component.

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// The tutorials' files name /data and /logs, which exist only through container binds: --data_root and --log_root replace them.
-// The file of a run folder names these roots itself and has its paths below them. Where a flag gives another root, these paths
-// move with it.
+// The tutorials' files name /data and /logs, which exist only through container binds: --data_root and --log_root replace
+// them. The file of a run folder names these roots itself and has its paths below them. Where a flag gives another root,
+// these paths move with it.
 #include <filesystem>
 #include <optional>
 #include <string>

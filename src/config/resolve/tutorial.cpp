@@ -15,8 +15,8 @@ bool contains(const std::vector<std::string>& names, std::string_view name) {
   return std::find(names.begin(), names.end(), name) != names.end();
 }
 
-// The names that only files of these tutorials hold, if they concern the model or its data (lr or optimizer may be added to any
-// file).
+// The names that only files of these tutorials hold, if they concern the model or its data (lr or optimizer
+// may be added to any file).
 std::vector<std::string> names_only_in(const std::vector<std::string>& names, TutorialBits bits) {
   std::vector<std::string> found;
   for (const std::string& name : names) {

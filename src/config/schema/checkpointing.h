@@ -55,8 +55,8 @@ struct StepCounts {
   bool operator==(const StepCounts&) const = default;
 };
 
-// Parses the text. Nullopt where it is not of the forms above, or has no usable regular expression or budget: `problem` then
-// gets the error.
+// Parses the text. Nullopt where it is not of the forms above, or has no usable regular expression or budget:
+// `problem` then gets the error.
 std::optional<Checkpointing> parse_checkpointing(std::string_view text, std::string& problem);
 std::string text_of(const Checkpointing& value);
 std::string text_of(const MicroBatchSize& value);

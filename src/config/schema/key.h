@@ -22,8 +22,8 @@ inline constexpr TutorialBits kUnetTutorials = kSc21 | kSc22, kVitTutorials = kS
 
 TutorialBits bit_of(Tutorial tutorial);  // 0 for None
 
-// The runs in which a key has an effect: any run, a model, or a kind of data set. A plug-in's model or data set may read every
-// key.
+// The runs in which a key has an effect: any run, a model, or a kind of data set. A plug-in's model or
+// data set may read every key.
 enum class Scope { Any, Vit, Unet, Fields, Boxes, Online };
 
 // The verbs whose short --help names a key: none, all that take a configuration, those that make steps, those that train. A

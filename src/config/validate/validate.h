@@ -9,8 +9,8 @@
 
 namespace welkin::config {
 
-// Checks each value against its row of the schema. A wrong one is reported and put back to its default, so that it causes no
-// second report.
+// Checks each value against its row of the schema. A wrong one is reported and put back to its default, so that it
+// causes no second report.
 void validate_rows(Draft& draft);
 // Checks only the rows whose text names no value.
 void validate_misnamed(Draft& draft);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Checks of training over several steps of the model, at once or from a replay buffer: the parts of a run, and the keys that
-// exclude it.
+// Checks of training over several steps of the model, at once or from a replay buffer: the parts of a run, and
+// the keys that exclude it.
 #include <algorithm>
 #include <cstdint>
 #include <numeric>
