@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Finds the torch wheel. For the launcher, which must know its place before anything of torch is loaded; so nothing here
-// includes torch.
+// Finds the torch wheel. For the launcher, which must know its place before anything of torch is loaded; so
+// nothing here includes torch.
 #pragma once
 
 #include <filesystem>

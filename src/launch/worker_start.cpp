@@ -16,8 +16,8 @@
 namespace welkin::launch {
 namespace {
 
-// No process outlives the launcher, even one that was killed. The parent may have died before the request: then getppid() has
-// changed.
+// No process outlives the launcher, even one that was killed. The parent may have died before the request:
+// then getppid() has changed.
 void end_with_parent() {
   const char* parent = std::getenv("WELKIN_PARENT");
   if (parent == nullptr) return;

@@ -70,8 +70,8 @@ class Crew {
   bool any_running() const;
   // True if a running process is stopped by a signal (SIGSTOP, SIGTSTP) now. One that a debugger holds is not.
   bool is_stopped(pid_t pid) const;
-  // True if a running process or an open pipe is left. Pipes that grandchildren hold open are given up half a second after the
-  // last process.
+  // True if a running process or an open pipe is left. Pipes that grandchildren hold open are given up half a
+  // second after the last process.
   bool is_busy();
 
  private:
