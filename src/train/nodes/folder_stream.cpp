@@ -149,9 +149,11 @@ std::unique_ptr<AsideFolder> receive_folder(const parallel::Group& group, int64_
   return aside;
 }
 
+std::string index_text(const fs::path& folder) { return read_file(folder / kIndexFile, static_cast<uint64_t>(kLongestListing)); }
+
 // The index, after a check that its files in the folder match it.
 CheckpointIndex verified_index(const fs::path& folder) {
-  const std::string text = read_file(folder / kIndexFile, static_cast<uint64_t>(kLongestListing));
+  const std::string text = index_text(folder);
   CheckpointIndex index = parse_checkpoint_index(text, (folder / kIndexFile).string());
   for (const NamedFile& file : files_in(folder, {})) {
     if (file.name == kIndexFile) continue;
@@ -176,7 +178,7 @@ bool receive_checkpoint(const parallel::Group& group, int64_t from, CheckpointSt
   return true;
 }
 
-// A folder of this step that this node has written has the same index; else it belongs to another run.
+// A folder of this step that this node has written has the same index; else it belongs to another run, and stays as it is.
 bool receive_files(const parallel::Group& group, int64_t from, const CheckpointStore& store) {
   const std::unique_ptr<AsideFolder> aside = receive_folder(group, from, store);
   if (!aside) return false;
@@ -185,6 +187,10 @@ bool receive_files(const parallel::Group& group, int64_t from, const CheckpointS
     if (!fs::exists(target)) {
       publish_folder(aside->path(), target);
       return true;
+    }
+    if (index_text(aside->path()) != index_text(target)) {
+      throw CheckpointError("checkpoint", cat("the folder of this step is of another run: path=", target.string()),
+                            "Move it away");
     }
     for (const NamedFile& file : files_in(aside->path(), {})) fs::rename(aside->path() / file.name, target / file.name);
   } catch (const Error& error) {
