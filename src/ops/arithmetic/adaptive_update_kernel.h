@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Optimizer updates besides Adam and SGD, of one run of float32 numbers, as plain pointers; torch-free. g stands for
-// gradient_scale gradient everywhere. Those that need a norm have two passes: one that sums, one that moves the weights.
+// Optimizer updates besides Adam and SGD, for one run of float32 numbers, as plain pointers; torch-free. g stands for
+// gradient_scale gradient everywhere. Updates with norms have two passes: the first sums, the second changes the weights.
 #pragma once
 
 #include <cstdint>
@@ -28,7 +28,7 @@ struct AdafactorRule {
   float gradient_scale = 1, share = 0, floor = 0, keep = 1;
 };
 
-// sums[0] is increased by the sum of p^2, sums[1] by that of u^2, or of g^2 for LARS.
+// Adds the sum of p^2 to sums[0], and that of u^2, or of g^2 for LARS, to sums[1].
 struct AdaptiveUpdateKernel {
   void (*lion)(const LionRule& rule, int64_t count, float* value, const float* gradient, float* average);
   void (*lamb_sums)(const LambRule& rule, int64_t count, const float* value, const float* gradient, float* average, float* square,
@@ -40,7 +40,7 @@ struct AdaptiveUpdateKernel {
                          double* sums);
   void (*adafactor)(const AdafactorRule& rule, float step, int64_t count, float* value, const float* gradient,
                     const float* square);
-  // One row of a matrix. columns[j] += g_j^2; the sum of the row's g^2.
+  // For one row of a matrix: columns[j] += g_j^2; returns the sum of the row's g^2.
   double (*factor_squares)(float gradient_scale, int64_t count, const float* gradient, float* columns);
   // The sum of u^2 of one row.
   double (*factored_sum)(const AdafactorRule& rule, float row, int64_t count, const float* gradient, const float* columns);

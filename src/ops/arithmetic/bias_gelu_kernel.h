@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// What gelu(x + bias) works on, forward and backward; torch-free. GELU is the exact one, in float32. Matrices are (rows, width),
-// without gaps. The backward pass makes gelu(x + bias) again, for the weight's gradient of the matmul after it, while it has x
-// in hand; the gradient of the bias is summed by chunks of rows, then the chunks are, so that its bits are the same every time.
+// Arguments of gelu(x + bias), forward and backward; torch-free. GELU is the exact one, in float32. Matrices are (rows, width),
+// without gaps. The backward pass also recomputes gelu(x + bias), for the weight gradient of the next matmul, while it has x
+// in registers. The bias gradient is summed by chunks of rows, then over the chunks, so that its bits are reproducible.
 #pragma once
 
 #include <cstdint>
@@ -10,8 +10,8 @@
 
 namespace welkin::ops {
 
-inline constexpr int64_t kGeluChunk = 128;   // rows of which a block sums the gradient of the bias
-inline constexpr int64_t kGeluChunks = 256;  // at most; longer ones beyond
+inline constexpr int64_t kGeluChunk = 128;   // rows whose bias gradient one block sums
+inline constexpr int64_t kGeluChunks = 256;  // at most; chunks of more rows get longer
 
 // Low is the type of activations: float, half or bfloat16.
 template <typename Low>
@@ -28,11 +28,11 @@ struct GeluBackward {
   const Low* grad_out = nullptr;  // the gradient of the result
   const Low* x = nullptr;
   const float* bias = nullptr;
-  Low* out = nullptr;  // the result again
+  Low* out = nullptr;  // the recomputed result
   Low* grad_x = nullptr;
 };
 
-// Rows of a chunk, and how many there are.
+// Rows of a chunk, and number of chunks.
 constexpr int64_t gelu_chunk(int64_t rows) { return chunk_length(rows, kGeluChunk, kGeluChunks); }
 constexpr int64_t gelu_chunks(int64_t rows) { return chunk_count(rows, gelu_chunk(rows)); }
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the end of a convolution works on, forward and backward: the leaky ReLU of x + bias; torch-free. Matrices are (rows,
-// width), without gaps: voxels and their channels. The gradient of the bias is summed by chunks of rows, then the chunks are, so
-// that its bits are the same every time.
+// Arguments of the end of a convolution, forward and backward: the leaky ReLU of x + bias; torch-free. Matrices are (rows,
+// width), without gaps: voxels and their channels. The bias gradient is summed by chunks of rows, then over the chunks, so
+// that its bits are reproducible.
 #pragma once
 
 #include <cstdint>
@@ -10,7 +10,7 @@
 
 namespace welkin::ops {
 
-inline constexpr int64_t kLeakyReluChunk = 32;     // rows of which a block sums the gradient of the bias, at least
+inline constexpr int64_t kLeakyReluChunk = 32;     // rows whose bias gradient one block sums, at least
 inline constexpr int64_t kLeakyReluChunks = 1024;  // at most
 
 // Low is the type of activations: float, half or bfloat16.
@@ -18,8 +18,8 @@ template <typename Low>
 struct LeakyReluForward {
   int64_t rows = 0, width = 0;
   const float* bias = nullptr;  // (width)
-  float slope = 0;              // below zero; 0 or more, so that the sign stays
-  Low* x = nullptr;             // becomes the result
+  float slope = 0;              // below zero; it must be 0 or more, so that the sign stays
+  Low* x = nullptr;             // overwritten by the result
 };
 
 template <typename Low>
@@ -28,15 +28,15 @@ struct LeakyReluBackward {
   const Low* grad_out = nullptr;  // the gradient of the result
   const Low* out = nullptr;       // the result; null with grad_x
   float slope = 0;
-  Low* grad_x = nullptr;  // null: only the sums of grad_out are wanted
+  Low* grad_x = nullptr;  // null: only the sums of grad_out are needed
 };
 
-// What a leaky ReLU makes of a number that is not above zero: of a ReLU zero, an infinite one too; NaN stays.
+// The leaky ReLU of a number that is not above zero. For a ReLU it is zero, for infinities too; NaN stays.
 constexpr float leaky_relu_below(float x, float slope) { return slope == 0 && x <= 0 ? 0 : x * slope; }
-// And of the gradient there.
+// The gradient there.
 constexpr float leaky_relu_gradient_below(float gradient, float slope) { return slope == 0 ? 0 : gradient * slope; }
 
-// Rows of a chunk, and how many there are.
+// Rows of a chunk, and number of chunks.
 constexpr int64_t leaky_relu_chunk(int64_t rows) { return chunk_length(rows, kLeakyReluChunk, kLeakyReluChunks); }
 constexpr int64_t leaky_relu_chunks(int64_t rows) { return chunk_count(rows, leaky_relu_chunk(rows)); }
 

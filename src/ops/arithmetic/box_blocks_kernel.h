@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// The walk of a box in blocks of 2 x 2 x 2 points on a GPU; torch-free. Memory is channels-last without gaps. A box x (boxes,
+// Rearranges a box into blocks of 2 x 2 x 2 points on a GPU; torch-free. Memory is channels-last without gaps. A box x (boxes,
 // n0, n1, n2, channels) with zeros around it is the blocks T (boxes, n0/2+1, n1/2+1, n2/2+1, 8 channels):
 //   T(b, j, (q, c)) = x(b, 2 j + q - 1, c), q in {0, 1}^3, the last axis fastest.
-// Every point of x is in one block, so that the gradient of either direction is the other.
+// Every point of x is in exactly one block, so the gradient of either direction is the other.
 #pragma once
 
 #include <cstdint>
@@ -31,11 +31,11 @@ struct FromBlocks {
   BlocksShape shape;
   const Low* blocks = nullptr;
   const float* bias = nullptr;  // (channels), added; null: none
-  float slope = 1;              // of the leaky ReLU behind it; 1: none
+  float slope = 1;              // of the leaky ReLU that follows; 1: none
   Low* box = nullptr;
 };
 
-// Rows of the last axis, and runs of `pack` channels in one.
+// Rows along the last axis, and runs of `pack` channels per row.
 constexpr int64_t block_rows(const BlocksShape& shape) { return shape.boxes * shape.blocks(0) * shape.blocks(1); }
 constexpr int64_t block_packs(const BlocksShape& shape, int pack) {
   return shape.blocks(2) * kBlockPoints * (shape.channels / pack);
@@ -43,7 +43,7 @@ constexpr int64_t block_packs(const BlocksShape& shape, int pack) {
 constexpr int64_t box_rows(const BlocksShape& shape) { return shape.boxes * shape.points[0] * shape.points[1]; }
 constexpr int64_t box_packs(const BlocksShape& shape, int pack) { return shape.points[2] * (shape.channels / pack); }
 
-// Where the pack `item` of the row `row` of blocks comes from in the box; negative: from outside.
+// Position in the box of pack `item` of row `row` of the blocks; negative: outside of the box.
 constexpr int64_t place_in_box(const BlocksShape& shape, int64_t row, uint32_t item, int pack) {
   const auto packs = static_cast<uint32_t>(shape.channels / pack);
   const uint32_t block = item / packs, q = block % kBlockPoints;
@@ -56,7 +56,7 @@ constexpr int64_t place_in_box(const BlocksShape& shape, int64_t row, uint32_t i
   return point * shape.channels + int64_t{item % packs} * pack;
 }
 
-// Where the pack `item` of the row `row` of the box lies in the blocks.
+// Position in the blocks of pack `item` of row `row` of the box.
 constexpr int64_t place_in_blocks(const BlocksShape& shape, int64_t row, uint32_t item, int pack) {
   const auto packs = static_cast<uint32_t>(shape.channels / pack);
   const int64_t plane = row / shape.points[1];

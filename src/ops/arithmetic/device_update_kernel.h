@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// The arithmetic and the walk of the optimizer updates on a GPU; torch-free. constexpr, so that nvcc takes the functions for the
-// device too. A launch has a block per piece of a tensor; a block's threads share the piece in an order that depends on nothing
-// but its length, so every sum is the same in every run.
+// Arithmetic and traversal of the optimizer updates on a GPU; torch-free. constexpr, so that nvcc also compiles the functions
+// for the device. A launch has a block per piece of a tensor. A block's threads share the piece in an order that depends only
+// on its length, so every sum is reproducible.
 #pragma once
 
 #include <cmath>
@@ -11,17 +11,17 @@
 
 namespace welkin::ops {
 
-inline constexpr int kUpdateTensors = 192;  // of one launch; the table travels as the kernel's parameter, of 32 kB at most
+inline constexpr int kUpdateTensors = 192;  // per launch; the table is a kernel parameter, which has at most 32 kB
 inline constexpr int kUpdateThreads = 256;
-inline constexpr int64_t kUpdatePiece = 4096;  // elements of a block: four times four for each thread
-inline constexpr int64_t kNormPiece = 16384;   // the same with one array to read instead of four
+inline constexpr int64_t kUpdatePiece = 4096;  // elements per block: four times four for each thread
+inline constexpr int64_t kNormPiece = 16384;   // the same for one array to read instead of four
 
 // Tensors of one launch as pieces of `piece_length` elements; `first` and `second` may be null.
 struct UpdateTable {
   int64_t piece_length = kUpdatePiece;
   int32_t num_tensors = 0;
-  int32_t first_piece[kUpdateTensors + 1] = {};  // of each tensor, and behind the last
-  bool wide[kUpdateTensors] = {};                // all its arrays begin on 16 bytes
+  int32_t first_piece[kUpdateTensors + 1] = {};  // of each tensor, and one past the last
+  bool wide[kUpdateTensors] = {};                // all its arrays are aligned to 16 bytes
   int64_t count[kUpdateTensors] = {};
   float* value[kUpdateTensors] = {};
   const float* gradient[kUpdateTensors] = {};
@@ -30,7 +30,7 @@ struct UpdateTable {
 };
 static_assert(sizeof(UpdateTable) < 16384);
 
-// What a block works on.
+// The piece of a block.
 struct UpdatePiece {
   int64_t count = 0;
   bool wide = false;
@@ -71,23 +71,23 @@ constexpr UpdatePiece piece_at(const UpdateTable& table, int32_t piece) {
           .second = moved_by(table.second[t], begin)};
 }
 
-// What the host knows of an update; rate, count of steps and scale of the gradients are read on the device.
+// Settings that the host knows; rate, step count and gradient scale are read on the device.
 struct AdamSettings {
   double beta1 = 0.9, beta2 = 0.999, epsilon = 1e-8, decay = 0;
-  bool decoupled = false;  // AdamW: the weights shrink, the gradient has no decay
+  bool decoupled = false;  // AdamW: decay acts on the weights, not on the gradient
 };
 struct SgdSettings {
   double momentum = 0, decay = 0;
 };
 
-// A rule as one thread makes it of the numbers on the device, once a launch.
+// A rule that one thread computes from the numbers on the device, once per launch.
 template <typename Rule>
 struct PreparedRule {
   Rule rule{};
-  bool skip = false;  // a gradient is not finite: nothing changes
+  bool skip = false;  // a gradient is not finite: change nothing
 };
 
-// Templates, since what they call is no constant expression to every compiler.
+// Templates, since not every compiler accepts their calls in a constant expression.
 template <typename Real>
 constexpr AdamRule adam_rule(const AdamSettings& settings, Real rate, Real steps, float gradient_scale) {
   const double shrink = settings.decoupled ? static_cast<double>(rate) * settings.decay : 0.0;
@@ -119,7 +119,7 @@ constexpr PreparedRule<SgdRule> prepared_rule(const SgdSettings& settings, float
   return {.rule = sgd_rule(settings, rate, gradient_scale), .skip = found_inf != 0};
 }
 
-// Element i of the arrays. Real is float; a template for the same reason.
+// Updates element i of the arrays. Real is float; a template for the same reason.
 template <typename Real>
 constexpr void update_element(const AdamRule& rule, Real& value, Real gradient, Real& average, Real& square) {
   const Real g = rule.gradient_scale * gradient + rule.decay * value;
@@ -168,17 +168,17 @@ constexpr void update_one(const Rule& rule, const UpdatePiece& piece, int64_t at
   update_element(rule, piece.value[at], piece.gradient[at], piece.first[at], has_second(rule) ? piece.second[at] : none);
 }
 
-// The share of thread `thread` of `threads`.
+// The part of thread `thread` of `threads`.
 template <typename Rule>
 constexpr void update_share(const PreparedRule<Rule>& prepared, const UpdatePiece& piece, int thread, int threads) {
   if (prepared.skip) return;
-  const Rule rule = prepared.rule;  // nothing that is written may be it
+  const Rule rule = prepared.rule;  // a local copy, so that stores cannot alias it
   const int64_t fours = piece.wide ? piece.count / 4 : 0;
   for (int64_t i = thread; i < fours; i += threads) update_four(rule, piece, 4 * i);
   for (int64_t i = 4 * fours + thread; i < piece.count; i += threads) update_one(rule, piece, i);
 }
 
-// The float sum is of at most 67 squares for kNormPiece and kUpdateThreads.
+// The float sum has at most 67 squares for kNormPiece and kUpdateThreads.
 constexpr double square_share(const UpdatePiece& piece, int thread, int threads) {
   const int64_t fours = piece.wide ? piece.count / 4 : 0;
   float sum = 0;
@@ -192,13 +192,13 @@ constexpr double square_share(const UpdatePiece& piece, int thread, int threads)
   return static_cast<double>(sum);
 }
 
-// One step of a sum over `threads` numbers (a power of two), half of the threads each time: width = threads / 2, ..., 2, 1, with
-// all threads done before the next. sums[0] is the total.
+// One step of a sum over `threads` numbers (a power of two) with half of the threads: width = threads / 2, ..., 2, 1. All
+// threads must finish a step before the next. sums[0] is the total.
 constexpr void add_halves(double* sums, int thread, int width) {
   if (thread < width) sums[thread] += sums[thread + width];
 }
 
-// The share of a thread in the sum of the blocks' sums.
+// A thread's part of the sum over the blocks' sums.
 constexpr double partial_share(const double* partials, int64_t count, int thread, int threads) {
   double sum = 0;
   for (int64_t i = thread; i < count; i += threads) sum += partials[i];

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// The arithmetic and the walk of sums of errors over each sample and of their gradient on a GPU; torch-free. A row is a run along
-// the last axis, a warp has one at a time, each lane every 32nd element. A block sums a chunk of a sample's rows; a second kernel
-// sums the chunks in double: the same bits every time.
+// Arithmetic and traversal of error sums per sample and of their gradient on a GPU; torch-free. A row is a run along
+// the last axis. A warp takes one row at a time, each lane every 32nd element. A block sums a chunk of a sample's rows; a
+// second kernel sums the chunks in double, so the bits are reproducible.
 #pragma once
 
 #include <cmath>
@@ -14,11 +14,11 @@ namespace welkin::ops {
 inline constexpr int kErrorLanes = 32;
 inline constexpr int kErrorRows = 8;          // warps of a block
 inline constexpr int64_t kErrorChunks = 256;  // of a sample, at most
-inline constexpr int kErrorDims = 5;          // (B, C, D, H, W); D is 1 of a plane
+inline constexpr int kErrorDims = 5;          // (B, C, D, H, W); D is 1 for a plane
 
 enum class ErrorKind {
-  Square,    // (p - t)^2; beside it t^2
-  Absolute,  // |p - t|; beside it |exp(rate p) - exp(rate t)| of the first channel, nothing where the rate is 0
+  Square,    // (p - t)^2; second sum: t^2
+  Absolute,  // |p - t|; second sum: |exp(rate p) - exp(rate t)| of the first channel, 0 if the rate is 0
 };
 
 // Low is the type of the prediction: float, half or bfloat16. Strides are in elements.
@@ -37,7 +37,7 @@ template <typename Low>
 struct ErrorBackward {
   ErrorCall<Low> call;
   const float* grad_sums = nullptr;  // (B, 2), without gaps
-  int64_t stride[kErrorDims]{};      // of what is written
+  int64_t stride[kErrorDims]{};      // of the output
   Low* grad_prediction = nullptr;
 };
 
@@ -47,7 +47,7 @@ struct ErrorPair {
   Real first = 0, second = 0;
 };
 
-// Rows of a sample, those of a chunk, and how many chunks there are.
+// Rows of a sample, rows of a chunk, and number of chunks.
 template <typename Low>
 constexpr int64_t error_rows(const ErrorCall<Low>& call) {
   return call.size[1] * call.size[2] * call.size[3];
@@ -55,7 +55,7 @@ constexpr int64_t error_rows(const ErrorCall<Low>& call) {
 constexpr int64_t error_chunk(int64_t rows) { return chunk_length(rows, kErrorRows, kErrorChunks); }
 constexpr int64_t error_chunks(int64_t rows) { return chunk_count(rows, error_chunk(rows)); }
 
-// Where a row is. The channel changes fastest: in channels-last memory the rows of a place share their cache lines.
+// The position of a row. The channel changes fastest: in channels-last memory the rows of one place share their cache lines.
 struct ErrorRow {
   int64_t sample = 0, channel = 0, plane = 0, line = 0;
 
@@ -64,7 +64,7 @@ struct ErrorRow {
   }
 };
 
-// A division of 64 bits takes a GPU as long as a row's errors.
+// A 64-bit division takes a GPU as long as a row's errors.
 template <typename Low>
 constexpr ErrorRow error_row(const ErrorCall<Low>& call, int64_t sample, int64_t row) {
   if (row <= UINT32_MAX && call.size[1] <= UINT32_MAX && call.size[3] <= UINT32_MAX) {
@@ -87,10 +87,10 @@ constexpr ErrorPair<float> error_terms(const ErrorCall<Low>& call, int64_t chann
   return terms;
 }
 
-// 0 at 0, and what is not a number stays so.
+// 0 at 0; NaN stays.
 constexpr float error_sign(float value) { return value > 0 ? 1.0F : value < 0 ? -1.0F : value; }
 
-// The gradient by the prediction, of both sums together.
+// The gradient of both sums by the prediction.
 template <typename Low>
 constexpr float error_slope(const ErrorCall<Low>& call, int64_t channel, float p, float t, ErrorPair<float> grad_sums) {
   if (call.kind == ErrorKind::Square) return 2 * (p - t) * grad_sums.first;
@@ -100,7 +100,7 @@ constexpr float error_slope(const ErrorCall<Low>& call, int64_t channel, float p
   return slope + error_sign(grown - expf(call.rate * t)) * call.rate * grown * grad_sums.second;
 }
 
-// A lane's part of the sums over every kErrorRows-th row of a chunk, from its row `first` on.
+// A lane's part of the sums over every kErrorRows-th row of a chunk, starting at row `first`.
 template <typename Low>
 constexpr ErrorPair<float> error_share(const ErrorCall<Low>& call, int64_t sample, int64_t chunk, int first, int lane) {
   const int64_t rows = error_rows(call), length = error_chunk(rows), begin = chunk * length;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the kernels of welkin::philox_dropout share: the layout of a mask from a tensor and its window, and the CPU kernel.
+// Shared by the kernels of welkin::philox_dropout: the layout of a mask from a tensor and its window, and the CPU kernel.
 #pragma once
 
 #include <ATen/core/Tensor.h>

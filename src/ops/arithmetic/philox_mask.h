@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The arithmetic of a dropout mask, shared by the CPU and the CUDA kernel; torch-free. constexpr, so
-// that nvcc takes the functions for the device too. The word of global element e of a sample is
-// word e mod 4 of philox(stream, step << 32 ^ sample, e / 4), and the element is kept when its word reaches the threshold.
+// that nvcc also compiles the functions for the device. The word of global element e of a sample is
+// word e mod 4 of philox(stream, step << 32 ^ sample, e / 4), and the element is kept if its word is at least the threshold.
 #pragma once
 
 #include <cstdint>
@@ -23,8 +23,8 @@ struct MaskLayout {
 
 struct MaskRule {
   uint64_t stream = 0;
-  uint32_t threshold = 0;  // words below it are dropped
-  float scale = 1.0F;      // of what is kept
+  uint32_t threshold = 0;  // elements with smaller words are dropped
+  float scale = 1.0F;      // factor of kept elements
 };
 
 // Global index of the first element of row `row` of a sample.

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// The arithmetic and the walk of a residual sum with its layer norm on a GPU, forward and backward; torch-free. A warp has a row.
-// Here each of its lanes has every 32nd column, the same in every pass, so that a lane reads again only what it has written
-// itself, and sums of lanes are made between the passes; rows of packs stay in registers (ops/cuda/residual_norm.cu).
+// Arithmetic and traversal of a residual sum with its layer norm on a GPU, forward and backward; torch-free. A warp has a row.
+// Each of its lanes has every 32nd column, the same in every pass. So a lane rereads only what it has written itself, and lanes
+// are summed between the passes. Rows of packs stay in registers (ops/cuda/residual_norm.cu).
 #pragma once
 
 #include <cmath>
@@ -13,21 +13,21 @@ namespace welkin::ops {
 
 inline constexpr int kNormLanes = 32;
 inline constexpr int kNormRows = 8;          // warps of a block
-inline constexpr int64_t kNormChunk = 64;    // rows of which a block sums the gradients of weight and bias
-inline constexpr int64_t kNormChunks = 512;  // at most; longer ones beyond
+inline constexpr int64_t kNormChunk = 64;    // rows whose gradients of weight and bias one block sums
+inline constexpr int64_t kNormChunks = 512;  // at most; chunks of more rows get longer
 
-// Low is the type of the branch and of what is normalised for the next matmul: float, half or bfloat16. All matrices are (rows,
+// Low is the type of the branch and of the norm's result for the next matmul: float, half or bfloat16. Matrices are (rows,
 // width), without gaps.
 template <typename Low>
 struct NormForward {
   int64_t rows = 0, width = 0;
   float epsilon = 0;
   const float* x = nullptr;
-  const Low* branch = nullptr;  // null: the norm of x alone
+  const Low* branch = nullptr;  // null: the norm of x only
   const float* weight = nullptr;
   const float* bias = nullptr;
   float* sum = nullptr;   // x + branch; null without a branch
-  Low* normed = nullptr;  // its layer norm
+  Low* normed = nullptr;  // layer norm of the sum
   float* mean = nullptr;  // (rows)
   float* rstd = nullptr;  // (rows), 1 / sqrt(variance + epsilon)
 };
@@ -42,7 +42,7 @@ struct NormBackward {
   const float* rstd = nullptr;
   const float* weight = nullptr;
   float* grad_x = nullptr;
-  Low* grad_branch = nullptr;  // null where it is grad_x itself, and without a branch
+  Low* grad_branch = nullptr;  // null if grad_x serves as it, and without a branch
 };
 
 // First pass: writes the lane's part of the sum, returns the total of its values.
@@ -57,7 +57,7 @@ constexpr float add_share(const NormForward<Low>& call, int64_t row, int lane) {
   return total;
 }
 
-// What is normalised.
+// The values that are normalised.
 template <typename Low>
 constexpr const float* values_of(const NormForward<Low>& call) {
   return call.branch == nullptr ? call.x : call.sum;
@@ -73,7 +73,7 @@ constexpr float deviation_share(const NormForward<Low>& call, int64_t row, float
   return total;
 }
 
-// A template, since sqrtf is no constant expression to every compiler.
+// A template, since not every compiler accepts sqrtf in a constant expression.
 template <typename Real>
 constexpr Real rstd_of(Real squares, int64_t width, Real epsilon) {
   return 1 / sqrtf(squares / static_cast<Real>(width) + epsilon);
@@ -92,7 +92,7 @@ constexpr void norm_share(const NormForward<Low>& call, int64_t row, float mean,
   }
 }
 
-// The two sums over a row that every gradient of it needs.
+// Two sums over a row, which all its gradients need.
 struct NormSums {
   float plain = 0;   // of weight * gradient
   float scaled = 0;  // the same times the normalised value
@@ -124,7 +124,7 @@ constexpr void backward_share(const NormBackward<Low>& call, int64_t row, const 
   }
 }
 
-// Gradients of weight and bias: blocks sum chunks of rows, then the chunks are summed. Rows of a chunk, and how many there are.
+// Gradients of weight and bias: blocks sum chunks of rows, then the chunks are summed. Rows of a chunk, and number of chunks.
 constexpr int64_t norm_chunk(int64_t rows) { return chunk_length(rows, kNormChunk, kNormChunks); }
 constexpr int64_t norm_chunks(int64_t rows) { return chunk_count(rows, norm_chunk(rows)); }
 
@@ -132,7 +132,7 @@ struct ColumnSums {
   float weight = 0, bias = 0;
 };
 
-// Of every kNormRows-th row of a chunk, from its row `first` on.
+// Sums over every kNormRows-th row of a chunk, starting at row `first`.
 template <typename Low>
 constexpr ColumnSums column_share(const NormBackward<Low>& call, int64_t chunk, int64_t column, int first) {
   const int64_t length = norm_chunk(call.rows), begin = chunk * length;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// The arithmetic of cutting, turning and transforming samples, shared by the CPU and the CUDA form; torch-free. constexpr, so
-// that nvcc takes the functions for the device too. An output cell of a sample names one element of the source; what becomes of
-// its value is in this order: sign, clip, log(1 + x / eps), (x - mean) / std, each step rounded to float32.
+// The arithmetic of cropping, turning and transforming samples, shared by the CPU and the CUDA form; torch-free. constexpr, so
+// that nvcc also compiles the functions for the device. Each output cell of a sample reads one element of the source. Its value
+// is transformed in this order: sign, clip, log(1 + x / eps), (x - mean) / std, each step rounded to float32.
 #pragma once
 
 #include <cmath>
@@ -9,7 +9,7 @@
 
 namespace welkin::ops {
 
-// Where the elements of the source are: strides of channel and of its three axes, and the axes' extents, for cuts that wrap.
+// Layout of the source: strides of channel and of its three axes, and the axes' extents, for crops that wrap around.
 struct CropSource {
   int64_t stride[4] = {};
   int64_t edge[3] = {};
@@ -25,26 +25,26 @@ struct CropTarget {
 inline constexpr int kCropPlaceWords = 10;
 struct CropPlace {
   int64_t offset = 0;     // element of the source at which its array begins
-  int64_t first[3] = {};  // by axis of the source: the cell of the output's first element
-  int64_t axis[3] = {};   // by axis of the output: along which axis of the source it runs
-  int64_t step[3] = {};   // by axis of the output: 1, or -1 where it runs backwards
+  int64_t first[3] = {};  // by axis of the source: cell of the output's first element
+  int64_t axis[3] = {};   // by axis of the output: the axis of the source along which it runs
+  int64_t step[3] = {};   // by axis of the output: 1, or -1 for the reverse direction
 };
 static_assert(sizeof(CropPlace) == kCropPlaceWords * sizeof(int64_t));
 
 // One channel's row of the table of transforms.
 inline constexpr int kCropOpWords = 6;
 struct CropOp {
-  double low = 0, high = 0;  // infinite where nothing is clipped
+  double low = 0, high = 0;  // infinite if nothing is clipped
   double log = 0;            // eps of log(1 + x / eps); 0: no logarithm
   double mean = 0, std = 1;  //
-  double narrow = 0;         // 1: mean and std are float32 values, for which float32 arithmetic gives the same bits
+  double narrow = 0;         // 1: mean and std are float32 values, so that float32 arithmetic gives the same bits
 };
 static_assert(sizeof(CropOp) == kCropOpWords * sizeof(double));
 
-// What an output channel is made of: the source's channel, and whether its sign changes (a component of a turned vector).
+// Encodes an output channel's source: the channel, and whether its sign changes (a component of a turned vector).
 constexpr int64_t crop_channel(int64_t from, bool negated) { return 2 * from + (negated ? 1 : 0); }
 
-// Where the cells along an axis of the output are in the source; a cut is no longer than an edge, so it wraps once at most.
+// Maps cells along an output axis to the source. A crop is no longer than an edge, so it wraps at most once.
 struct CropAxis {
   int64_t first = 0, step = 1, edge = 0, stride = 0;
 
@@ -59,7 +59,7 @@ constexpr CropAxis crop_axis(const CropSource& source, const CropPlace& place, i
   return {place.first[along], place.step[axis], source.edge[along], source.stride[1 + along]};
 }
 
-// The source's element of a channel, less what its cell along each axis adds.
+// The source element of a channel, without the offsets of its cell along each axis.
 constexpr int64_t crop_begin(const CropSource& source, const CropPlace& place, int64_t channel) {
   return place.offset + (channel >> 1) * source.stride[0];
 }

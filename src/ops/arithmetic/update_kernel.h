@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Optimizer updates of one run of float32 numbers, as plain pointers, and their table per instruction set; torch-free.
+// Optimizer updates for one run of float32 numbers, as plain pointers, and their table per instruction set; torch-free.
 #pragma once
 
 #include <cstdint>
@@ -26,7 +26,7 @@ struct SgdRule {
 struct UpdateKernel {
   void (*adam)(const AdamRule& rule, int64_t count, float* value, const float* gradient, float* average, float* square);
   void (*sgd)(const SgdRule& rule, int64_t count, float* value, const float* gradient, float* velocity);
-  // Sums of at most 1024 squares are float, their sum is double.
+  // Sums of at most 1024 squares in float, then summed in double.
   double (*square_sum)(const float* x, int64_t count);
   AdaptiveUpdateKernel adaptive;
   LeanUpdateKernel lean;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Which form runs, and the gradient of our own form.
+// Chooses the form, and has the gradient of our own form.
 #include "ops/attention/attention.h"
 
 #include <ATen/ops/scaled_dot_product_attention.h>
@@ -48,7 +48,7 @@ at::Tensor attention_reference(const at::Tensor& q_BHND, const at::Tensor& k_BHM
   return at::scaled_dot_product_attention(q_BHND, k_BHMD, v_BHMD);
 }
 
-// Asked of the rule itself.
+// Uses the same rule as the choice itself.
 std::string attention_form(c10::Device device, at::ScalarType dtype, bool dropout) {
   const char* const aten = dropout ? "tiles of aten" : "aten";
   if (!device.is_cpu()) return aten;

@@ -11,20 +11,20 @@
 
 namespace welkin::ops {
 
-// Our own tiled form on a CPU (ops/attention/attention_cpu.h), aten's flash forms on a GPU, aten's plain form in double. Our own
-// is differentiable once.
+// Uses our own tiled form on a CPU (ops/attention/attention_cpu.h), aten's flash forms on a GPU, and aten's plain form in
+// double. Our own form is differentiable once.
 at::Tensor attention(const at::Tensor& q_BHND, const at::Tensor& k_BHMD, const at::Tensor& v_BHMD);
 
-// Who runs it for this device and dtype, for people: welkin (ops/attention/attention_cpu.h), aten, or tiles of aten; with dropout
-// on the weights it is attention_with_dropout().
+// Name of the implementation for this device and dtype, for logs: welkin (ops/attention/attention_cpu.h), aten, or tiles of
+// aten. With dropout on the weights it is that of attention_with_dropout().
 std::string attention_form(c10::Device device, at::ScalarType dtype, bool dropout);
 
-// Aten's form on every device: what ours is compared with.
+// Aten's form on every device: the reference for ours.
 at::Tensor attention_reference(const at::Tensor& q_BHND, const at::Tensor& k_BHMD, const at::Tensor& v_BHMD);
 
-// With dropout on the attention weights, whose mask is keyed by (sample, head, query, key): within the tiles of our form on a
-// CPU, by ops/attention/attention_tiles_aten.h elsewhere. `window` places the local weights in the global (heads, queries, keys).
-// Differentiable once.
+// With dropout on the attention weights, whose mask is keyed by (sample, head, query, key). On a CPU within the tiles of our
+// form, elsewhere by ops/attention/attention_tiles_aten.h. `window` places the local weights in the global (heads, queries,
+// keys). Differentiable once.
 at::Tensor attention_with_dropout(const at::Tensor& q_BHND, const at::Tensor& k_BHMD, const at::Tensor& v_BHMD, double rate,
                                   const MaskKey& key, const MaskWindow& window = {});
 

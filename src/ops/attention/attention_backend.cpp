@@ -17,7 +17,7 @@
 namespace welkin::ops {
 namespace {
 
-// Torch's switches, put back at the end.
+// Torch's switches; the destructor restores them.
 class BackendScope {
  public:
   BackendScope() = default;
@@ -45,7 +45,7 @@ std::optional<double> time_one(AttentionBackend backend, const std::vector<at::T
                                int repeats) {
   const BackendScope scope;
   allow_only(backend);
-  const QuietWarnings quiet;  // torch says why a form cannot run, each time; that it cannot is what we ask
+  const QuietWarnings quiet;  // torch warns each time about why a form cannot run; here that is the question
   try {
     return seconds_of(
         [&] {
@@ -102,10 +102,10 @@ std::string attention_backend_in_use() {
   return std::string(name_of(memory_efficient ? AttentionBackend::MemoryEfficient : AttentionBackend::Math));
 }
 
-// Flash and cuDNN take no float32, in which the losses before the first step are computed: the memory-efficient form stands in,
-// since the weights of the plain one are tokens x tokens (134 GB for 16 fields of 720 x 1440 in patches of 8). Torch's order of
-// preference has cuDNN last, and takes the first that can. What must repeat bit for bit falls back to the plain form: the
-// memory-efficient one has a backward pass that does not.
+// Flash and cuDNN do not take float32, in which the losses before the first step are computed. The memory-efficient form
+// replaces them, since the plain form's weights are tokens x tokens (134 GB for 16 fields of 720 x 1440 in patches of 8). Torch
+// tries its order of preference, with cuDNN last, until one can run. Runs that must be deterministic fall back to the plain
+// form: the backward pass of the memory-efficient one is not.
 void set_attention_backend(AttentionBackend backend) {
   allow_only(backend);
   at::Context& context = at::globalContext();

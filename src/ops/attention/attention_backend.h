@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Torch's forms of attention on a GPU. Which is fastest depends on head dim, number of tokens, type and device, and torch's own
-// order of preference knows of these little; so they are timed, forward and backward, with the model's shape.
+// Torch's forms of attention on a GPU. The fastest one depends on head dim, number of tokens, type and device, and torch's
+// order of preference considers little of this. So they are timed, forward and backward, with the model's shape.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -18,7 +18,7 @@ enum class AttentionBackend { Flash, MemoryEfficient, CuDnn, Math };
 inline constexpr AttentionBackend kAttentionBackends[] = {AttentionBackend::Flash, AttentionBackend::MemoryEfficient,
                                                           AttentionBackend::CuDnn, AttentionBackend::Math};
 
-std::string_view name_of(AttentionBackend backend);  // as the key `attention` has them
+std::string_view name_of(AttentionBackend backend);  // as in the key `attention`
 
 // Torch's own switches and its order of preference (at::SDPBackend as numbers).
 struct AttentionSwitches {
@@ -33,19 +33,19 @@ void set_attention_switches(const AttentionSwitches& switches);
 // "flash"; "aten's choice" before set_attention_backend().
 std::string attention_backend_in_use();
 
-// From now on torch takes this form where it can; else the memory-efficient one, unless algorithms are to be deterministic; else
+// From now on torch uses this form where it can; else the memory-efficient one, unless algorithms must be deterministic; else
 // the plain one (Math). Process-wide.
 void set_attention_backend(AttentionBackend backend);
-// For comparisons: float32 by matmuls (gradients of q and k of the memory-efficient form are off by 2e-5), 16 bits by flash.
+// For comparisons: float32 by matmuls (the memory-efficient form's gradients of q and k are off by 2e-5), 16 bits by flash.
 void set_exact_attention();
 
 struct AttentionTiming {
   AttentionBackend backend;
-  std::optional<double> seconds;  // forward and backward together; nothing where it cannot run
-  bool is_too_large = false;      // not timed: the plain form, whose weights alone would take kMostWeights
+  std::optional<double> seconds;  // forward and backward together; nothing if it cannot run
+  bool is_too_large = false;      // not timed: the plain form, whose weights would exceed kMostWeights
 };
-// Bytes of weights (batch, heads, tokens, tokens) up to which the plain form is timed beside one that needs none. It is slower at
-// such sizes, and its backward pass holds several tensors of this kind.
+// Bytes of weights (batch, heads, tokens, tokens) up to which the plain form is timed if another form can run. At larger
+// sizes it is slower, and its backward pass holds several such tensors.
 inline constexpr int64_t kMostWeights = int64_t{1} << 29;
 
 struct AttentionShape {
@@ -53,16 +53,16 @@ struct AttentionShape {
   at::ScalarType dtype = at::kFloat;
 };
 
-// q, k and v (batch, heads, tokens, head_dim), the heads of a token side by side, as matmuls leave them: a form may be made for
-// that or copy them.
+// q, k and v (batch, heads, tokens, head_dim). The heads of a token are contiguous, as matmuls leave them; a form may use that
+// layout or copy.
 std::vector<at::Tensor> attention_operands(const AttentionShape& shape, c10::Device device);
 
-// Each form alone on the same q, k and v, attention_operands(). It runs `repeats` times after two to warm up; the settings are as
-// before then. `seconds_of` runs a piece of work so often and says how long one took on the device.
+// Times each form on the same q, k and v, attention_operands(): `repeats` runs after two warm-up runs. It restores the settings
+// afterwards. `seconds_of` runs the work `repeats` times and returns the time of one run on the device.
 using TimeOf = std::function<double(const std::function<void()>& work, int repeats)>;
 std::vector<AttentionTiming> time_attention(const AttentionShape& shape, c10::Device device, const TimeOf& seconds_of,
                                             int repeats = 5);
-// The fastest that can run; where two are alike the earlier one. Nothing where none can.
+// The fastest form that can run; of equal ones the earlier. Nothing if none can.
 std::optional<AttentionBackend> fastest(const std::vector<AttentionTiming>& timings);
 
 // "flash 1.21 ms, memory_efficient 1.80 ms, cudnn cannot, math 9.00 ms".

@@ -28,7 +28,7 @@ at::Tensor logits_of(const at::Tensor& q, const at::Tensor& k) {
 constexpr int64_t kQueriesAtOnce = 128;
 constexpr int64_t kQueryDim = 2;
 
-// The mask of some of the block's queries.
+// The part of a mask for some of the block's queries.
 BlockDropout of_queries(const BlockDropout& dropout, int64_t first, const at::Tensor& q, const at::Tensor& k) {
   BlockDropout some = dropout;
   if (some.window.offset.empty()) some.window = {{q.size(1), q.size(kQueryDim), k.size(kQueryDim)}, {0, 0, 0}};
@@ -93,7 +93,7 @@ AttentionBlock attention_block(const at::Tensor& q_BHND, const at::Tensor& k_BHM
   return {at::cat(outs, kQueryDim), at::cat(lses, kQueryDim)};
 }
 
-// A dropped weight passes no gradient on, and the sum over a row of weight times gradient is still that of out times gradient.
+// A dropped weight passes no gradient. The sum over a row of weight times gradient still equals that of out times gradient.
 AttentionBlockGradient attention_block_gradient(const at::Tensor& grad_out, const at::Tensor& q_BHND, const at::Tensor& k_BHMD,
                                                 const at::Tensor& v_BHMD, const AttentionBlock& whole,
                                                 const BlockDropout& dropout) {

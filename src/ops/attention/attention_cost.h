@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Cost of scaled dot-product attention, forward; torch-free. The backward pass has four matmuls of the same size (five where the
-// weights are recomputed); a fused form moves q, k, v and the result only.
+// Cost of scaled dot-product attention, forward; torch-free. The backward pass has four matmuls of the same size (five if the
+// weights are recomputed). A fused form moves only q, k, v and the result.
 #pragma once
 
 #include <cstdint>

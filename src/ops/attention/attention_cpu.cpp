@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// How the tiles' work is shared out: by heads and query blocks forward, by heads and ranges of keys backward. Both divisions
-// follow from the shapes alone.
+// Divides the tiles' work: by heads and query blocks forward, by heads and ranges of keys backward. Both divisions
+// depend only on the shapes.
 #include "ops/attention/attention_cpu.h"
 
 #include <ATen/Parallel.h>
@@ -28,14 +28,14 @@ constexpr double kLn2 = 0.693147180559945309417;
 struct AttentionSizes {
   int64_t batch, heads, queries, keys, head_dim;
   int64_t padded_queries, padded_keys, padded_dim;
-  int64_t panel_dim, row_dim;  // summed by the matmuls of rows and panels
+  int64_t panel_dim, row_dim;  // depths of the matmuls of rows and panels
   int64_t key_multiple;        // of padded_keys
 
   int64_t num_heads() const { return batch * heads; }
   double scale() const { return 1.0 / std::sqrt(static_cast<double>(head_dim)); }
 };
 
-// `summed`: numbers that the matmuls of rows and panels sum over.
+// `summed`: depth of the matmuls of rows and panels.
 template <typename T>
 AttentionSizes sizes_of(const at::Tensor& q, const at::Tensor& k, int64_t summed, const AttentionKernel<T>& kernel) {
   const int64_t padded_dim = padded_to(q.size(3), kDimMultiple);
@@ -55,7 +55,7 @@ AttentionSizes sizes_of(const at::Tensor& q, const at::Tensor& k, int64_t summed
 
 at::Tensor float_buffer(at::IntArrayRef shape) { return at::empty(shape, at::kFloat); }
 
-// Where the scale of the logits goes. Float32 queries take it, and log2(e) with it; bfloat16 ones would be rounded once more.
+// Places the logits' scale. Float32 queries include it, and log2(e); bfloat16 queries would be rounded once more.
 template <typename T>
 struct LogitScale {
   double scale;
@@ -66,7 +66,7 @@ struct LogitScale {
   float of_key_gradient() const { return static_cast<float>(kFolded ? kLn2 : scale); }
 };
 
-// Packed numbers of type T, as tensors for their memory alone.
+// Buffers of packed numbers of type T; tensors only provide their memory.
 template <typename T>
 at::Tensor packed_buffer(at::IntArrayRef shape) {
   return at::empty(shape, std::is_same_v<T, float> ? at::kFloat : at::kBFloat16);
@@ -78,11 +78,11 @@ const T* packed_data(const at::Tensor& buffer) {
 
 at::Tensor with_dense_rows(const at::Tensor& x) { return x.stride(3) == 1 ? x : x.contiguous(); }
 
-// What matmuls take: bfloat16 also of float32 operands, where those may be rounded; in two parts with what that leaves.
+// Operands of matmuls. Float32 may be rounded to bfloat16, or split in two parts: the rounded value and the remainder.
 struct Operand {
-  at::Tensor side;     // of a matmul of rows and panels: three head dims in two parts
-  at::Tensor large{};  // of steps
-  at::Tensor small{};  // of two parts
+  at::Tensor side;     // for matmuls of rows and panels: with two parts three times the head dim
+  at::Tensor large{};  // for matmuls of steps
+  at::Tensor small{};  // the second of two parts
 };
 
 template <typename T>
@@ -101,7 +101,7 @@ at::Tensor empty_heads(const at::Tensor& like_BHND) {
   return at::empty({like_BHND.size(0), like_BHND.size(2), like_BHND.size(1), like_BHND.size(3)}, like_BHND.options());
 }
 
-// Each thread keeps one.
+// Scratch memory of this thread.
 float* scratch(int64_t floats) {
   static thread_local AlignedBuffer<float> buffer;
   return buffer.reserve(floats);
@@ -110,7 +110,7 @@ float* scratch(int64_t floats) {
 template <typename T>
 struct PackedHeads {
   const AttentionSizes& sizes;
-  at::Tensor key_panels;  // (heads, padded_keys, ...), as all of them
+  at::Tensor key_panels;  // (heads, padded_keys, ...), like all others
   at::Tensor key_steps{}, small_key_steps{};
   at::Tensor value_steps{}, small_value_steps{};
   at::Tensor value_panels{};
@@ -133,7 +133,7 @@ struct PackedHeads {
   }
 };
 
-// pack(view, head's memory) for all heads of (heads, floats per head).
+// Calls pack(view, head's memory) for all heads of (heads, floats per head).
 template <typename T, typename Pack>
 at::Tensor packed_heads(const at::Tensor& x, int64_t num_heads, int64_t per_head, Pack&& pack) {
   at::Tensor all = packed_buffer<T>({num_heads, per_head});
@@ -150,7 +150,7 @@ at::Tensor rows_of(const at::Tensor& x, int64_t num_heads, int64_t padded_rows, 
                          [&](const HeadView& head, T* to) { pack_rows(head, 0, padded_rows, padded_dim, factor, to); });
 }
 
-// As the right side of a matmul reads rows; undefined of what is.
+// Rows as the right side of a matmul; undefined for an undefined tensor.
 template <typename T>
 at::Tensor steps_of(const at::Tensor& x, int64_t num_heads, int64_t padded_rows, int64_t padded_dim, int64_t pair_distance) {
   if (!x.defined()) return {};
@@ -191,7 +191,7 @@ at::Tensor padded_per_query(const at::Tensor& x_BHN, const AttentionSizes& sizes
   return padded;
 }
 
-// The mask of every head, from that of all.
+// The mask of each head, from that of all heads.
 class HeadMasks {
  public:
   HeadMasks(const WeightMask& mask, const AttentionSizes& sizes) : heads_(sizes.heads) {
@@ -209,7 +209,7 @@ class HeadMasks {
     if (!offset.empty()) offset_ = {offset[0], offset[1], offset[2]};
   }
 
-  // Of this head of (batch, heads), from query `query` on.
+  // The mask of head `head` of (batch, heads), from query `query` on.
   WeightDropout of(int64_t head, int64_t query) const {
     if (!sample_.defined()) return {};
     const int64_t row = (head % heads_ + offset_[0]) * queries_ + query + offset_[1];
@@ -303,7 +303,7 @@ std::tuple<at::Tensor, at::Tensor, at::Tensor> backward_of(const AttentionKernel
   const at::Tensor sums = padded_per_query(log2_sum, sizes);
   const at::Tensor means = row_matmuls(with_dense_rows(out_in), with_dense_rows(grad_in), sizes);
 
-  // Ranges of keys, each with a sum of its own for the gradient by the queries, added in order afterwards.
+  // Ranges of keys. Each has its own sum for the query gradient; the sums are added in order afterwards.
   const int64_t wanted = std::min((kBackwardTasks + heads - 1) / heads, (sizes.keys + kKeysPerTask - 1) / kKeysPerTask);
   const int64_t range = padded_to((sizes.keys + wanted - 1) / wanted, kernel.key_block);
   const int64_t ranges = (sizes.keys + range - 1) / range;
@@ -346,7 +346,7 @@ std::tuple<at::Tensor, at::Tensor, at::Tensor> backward_of(const AttentionKernel
   return {grad_q.transpose(1, 2), grad_k.transpose(1, 2), grad_v.transpose(1, 2)};
 }
 
-// Kernels of bfloat16 for operands that are of it, or are rounded to it, or to two parts of it; else null.
+// Kernels of bfloat16 for bfloat16 operands, and for float32 ones that are rounded to it or split in two parts; else null.
 const AttentionKernel<Bf16>* narrow_kernel(const at::Tensor& q) {
   if (q.scalar_type() == at::kBFloat16) return attention_kernel<Bf16>(instruction_set());
   const int64_t parts = q.scalar_type() == at::kFloat ? float32_parts() : 0;

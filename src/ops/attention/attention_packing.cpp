@@ -14,7 +14,7 @@ namespace {
 
 const Bf16* bf16_rows(const HeadView& head) { return static_cast<const Bf16*>(head.tensor.const_data_ptr()) + head.offset; }
 
-// One 32-bit number: two of 16 the compiler would not turn into vectors.
+// Writes one 32-bit number: the compiler would not vectorise two 16-bit stores.
 void write_pair(Bf16 low, Bf16 high, Bf16* to) {
   const uint32_t pair = uint32_t{low.bits} | uint32_t{high.bits} << 16U;
   std::memcpy(to, &pair, sizeof(pair));
@@ -24,12 +24,12 @@ void write_pairs(const Bf16* low, const Bf16* high, int64_t count, Bf16* to) {
   for (int64_t i = 0; i < count; ++i) write_pair(low[i], high[i], to + 2 * i);
 }
 
-// In whole numbers, which the compiler turns into vectors.
+// Uses integer arithmetic, which the compiler vectorises.
 void round_row(const float* __restrict from, float factor, int64_t count, Bf16* __restrict to) {
   for (int64_t i = 0; i < count; ++i) to[i] = rounded_to<Bf16>(from[i] * factor);
 }
 
-// The number below infinity in place of it: an infinite large part would leave nothing for the small one.
+// Replaces infinity by the largest finite number: an infinite large part would leave no small one.
 Bf16 finite(Bf16 x) {
   constexpr uint16_t kSize = 0x7FFF, kInfinity = 0x7F80;
   return {static_cast<uint16_t>(x.bits - ((x.bits & kSize) == kInfinity ? 1 : 0))};
@@ -151,7 +151,7 @@ at::Tensor joined_parts(const at::Tensor& x_BHND, bool left) {
   return joined.transpose(1, 2);
 }
 
-// In eight sums, which are one vector or two: of one sum every addition would wait for the one before.
+// Uses eight sums, one or two vectors: with one sum every addition would wait for the previous one.
 void dot_rows(const HeadView& a, const HeadView& b, float* to) {
   constexpr size_t kSums = 8;
   const int64_t rows = a.tensor.size(2);

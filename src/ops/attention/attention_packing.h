@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Heads as the tiles of attention read them (ops/cpu/attention/attention_kernel.h), and back: rows and panels of float32 from any
-// type that attention takes, of bfloat16 from bfloat16.
+// Packs heads for the tiles of attention (ops/cpu/attention/attention_kernel.h), and unpacks results: rows and panels of
+// float32 from any type that attention takes, of bfloat16 from bfloat16.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -21,24 +21,24 @@ struct HeadView {
       : tensor(x), offset(head / x.size(1) * x.stride(0) + head % x.size(1) * x.stride(1)), row_stride(x.stride(2)) {}
 };
 
-// Rows [begin, begin + count) of a head as packed rows times `factor` (none for bfloat16); zero from the last row on.
+// Packs rows [begin, begin + count) of a head, times `factor` (none for bfloat16); zero behind the last row.
 void pack_rows(const HeadView& head, int64_t begin, int64_t count, int64_t padded_dim, float factor, float* to);
 void pack_rows(const HeadView& head, int64_t begin, int64_t count, int64_t padded_dim, float factor, Bf16* to);
 
-// Pairs of rows interleaved: in every 2 * distance rows those at this distance.
+// Interleaves pairs of rows: in every 2 * distance rows those at this distance.
 void pack_steps(const HeadView& head, int64_t padded_rows, int64_t padded_dim, int64_t distance, Bf16* to);
 
-// All rows of a head as panels (row / panel, panel_dim, row % panel), of bfloat16 (row / panel, panel_dim / 2, row % panel, 2).
+// Packs all rows as panels (row / panel, panel_dim, row % panel), bfloat16 as (row / panel, panel_dim / 2, row % panel, 2).
 void pack_panels(const HeadView& head, int64_t padded_rows, int64_t panel_dim, int64_t panel, float* to);
 void pack_panels(const HeadView& head, int64_t padded_rows, int64_t panel_dim, int64_t panel, Bf16* to);
 
-// Packed rows times `factor` into rows [begin, begin + count) of a head of a (B, rows, H, head_dim) tensor.
+// Unpacks rows times `factor` into rows [begin, begin + count) of a head of a (B, rows, H, head_dim) tensor.
 void unpack_rows(const float* from, int64_t padded_dim, float factor, int64_t begin, int64_t count, at::Tensor& to_BNHD,
                  int64_t head);
 
-// Float32 in two parts of bfloat16, the second what rounding to the first leaves, as (B, H, rows, 3 head_dim): large, large,
-// small on the left side of a matmul, large, small, large on the right one (ops/cpu/attention/attention_kernel.h). Rows of a
-// head lie as x's.
+// Splits float32 in two parts of bfloat16, the second being the rounding error of the first, as (B, H, rows, 3 head_dim):
+// large, large, small on the left side of a matmul, large, small, large on the right (ops/cpu/attention/attention_kernel.h).
+// Rows of a head keep the memory order of x.
 at::Tensor joined_parts(const at::Tensor& x_BHND, bool left);
 
 // to[row] = the sum over the head dim of a times b, both of one type.

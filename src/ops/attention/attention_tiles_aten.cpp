@@ -18,11 +18,11 @@
 namespace welkin::ops {
 namespace {
 
-// Queries whose weights exist at one time. Fixed, so that results do not depend on free memory; 8 heads of 16200 tokens take 66
-// MB.
+// Queries whose weights exist at one time. A constant, so that results do not depend on free memory; 8 heads of 16200 tokens
+// take 66 MB.
 constexpr int64_t kTileQueries = 128;
 
-// Attention weights of one tile of queries after the other. T queries of a tile, N queries, M keys, G = batch times heads.
+// Attention weights, one tile of queries at a time. T queries of a tile, N queries, M keys, G = batch times heads.
 class WeightTiles {
  public:
   WeightTiles(const at::Tensor& q_BHND, const at::Tensor& k_BHMD, double rate, MaskKey key, MaskWindow window)
@@ -46,13 +46,13 @@ class WeightTiles {
   at::Tensor scaled_queries(int64_t first, int64_t count) const { return q_.narrow(1, first, count); }
   const at::Tensor& keys() const { return k_; }
 
-  // (G, T, M), float32 at least: a sum over thousands of keys.
+  // (G, T, M), at least float32, since thousands of keys are summed.
   at::Tensor weights(int64_t first, int64_t count) const {
     const at::Tensor logits = at::bmm(scaled_queries(first, count), k_.transpose(1, 2));
     return at::softmax(logits, -1, logits.scalar_type() == at::kDouble ? at::kDouble : at::kFloat);
   }
 
-  // The mask of these queries on (G, T, M): linear and diagonal, so it serves values and gradients alike.
+  // Applies the mask of these queries to (G, T, M): linear and diagonal, so it serves values and gradients alike.
   at::Tensor masked(const at::Tensor& x_GTM, int64_t first) const {
     MaskWindow tile = window_;
     tile.offset[1] += first;
@@ -87,8 +87,8 @@ struct HeadGradients {
   at::Tensor q, k, v;  // (G, tokens, D)
 };
 
-// The weights are computed again tile by tile. Keys and values gather from all tiles: float32 at least, whatever the matmuls
-// take.
+// Recomputes the weights tile by tile. Gradients of keys and values sum over all tiles, so they are at least float32, whatever
+// the type of the matmuls.
 HeadGradients mix_backward(const WeightTiles& tiles, const at::Tensor& v_BHMD, const at::Tensor& gradient) {
   const at::Tensor v_GMD = WeightTiles::flat(v_BHMD);
   const at::Tensor out_GND = WeightTiles::flat(gradient).to(v_GMD.scalar_type());

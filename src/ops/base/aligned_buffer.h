@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Memory for vectors that begins at a cache line; what it holds is undefined after it has grown. Torch-free.
+// Memory for vectors, aligned to a cache line; growing loses its contents. Torch-free.
 #pragma once
 
 #include <cstdint>
@@ -15,10 +15,10 @@ class AlignedBuffer {
   AlignedBuffer() = default;
   explicit AlignedBuffer(int64_t size) { reserve(size); }
 
-  // At least `size` elements.
+  // Returns room for at least `size` elements.
   T* reserve(int64_t size) {
     if (size > size_) {
-      data_.reset();  // before the new one is taken, which may throw
+      data_.reset();  // before the allocation, which may throw
       size_ = 0;
       data_.reset(static_cast<T*>(allocate_cpu_block(static_cast<size_t>(size) * sizeof(T))));
       size_ = size;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A constant tensor (a table, a mask) that is made on the host once, and of which each device that asks has a copy.
+// A constant tensor (a table, a mask), made once on the host and copied to each device that needs it.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -14,7 +14,7 @@ class DeviceConstant {
   DeviceConstant() = default;
   explicit DeviceConstant(at::Tensor host) : host_(std::move(host)) {}
 
-  // On the device and in the type of the last call it is no copy.
+  // Copies nothing for the device and type of the last call.
   at::Tensor as(c10::Device device, at::ScalarType type) const {
     const std::lock_guard lock(mutex_);
     const bool is_there = last_.defined() && last_.device() == device && last_.scalar_type() == type;

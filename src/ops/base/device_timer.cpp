@@ -39,7 +39,7 @@ class DeviceClock {
 
 }  // namespace
 
-// The device is given enough to do before that the host is ahead of it: else short work would be as long as its launches.
+// Queues enough work first that the host runs ahead of the device; otherwise short work would take as long as its launches.
 double seconds_on_device(c10::Device device, const std::function<void()>& work, int repeats) {
   constexpr int kWarmUps = 2;
   DeviceClock clock(device);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The time of work on a GPU, by its own events: for forms of an operator of which the faster is chosen.
+// Measures work on a GPU by its events, to choose the faster form of an operator.
 #pragma once
 
 #include <c10/core/Device.h>

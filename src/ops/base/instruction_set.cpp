@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The set in use is a fact about the process, like its affinity mask: one atomic.
+// The current set is a property of the process, like its affinity mask: one atomic.
 #include "ops/base/instruction_set.h"
 
 #include <array>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Which vector instructions our CPU kernels use: the best that the machine has, or less on request, so that every form can be
-// tested on one machine. Kernels are built once per set, each in files of its own with its own compiler flags.
+// The vector instructions of our CPU kernels: the best that the machine has, or fewer on request, so that every form can be
+// tested on one machine. Kernels are compiled once per set, each in its own files with its own compiler flags.
 #pragma once
 
 #include <optional>
@@ -9,10 +9,10 @@
 namespace welkin::ops {
 
 enum class InstructionSet {
-  Portable,  // what the compiler makes of four lanes: SSE2, NEON
+  Portable,  // as the compiler makes it from four lanes: SSE2, NEON
   Avx2,      // with FMA
   Avx512,    // F, BW, DQ, VL
-  Amx,       // matmuls of bfloat16 by tiles, all else as Avx512
+  Amx,       // matmuls of bfloat16 by tiles, everything else as Avx512
 };
 
 std::string_view name_of(InstructionSet set);
@@ -22,10 +22,10 @@ bool is_supported(InstructionSet set);  // by this CPU and its operating system
 
 InstructionSet best_instruction_set();
 
-// The set in use. It starts as the best that is supported.
+// The current set. Initially the best supported one.
 InstructionSet instruction_set();
 
-// Forces a set for the whole process; ConfigError where the machine does not have it. Not while kernels run.
+// Sets it for the whole process; ConfigError if the machine does not support it. Do not call it while kernels run.
 void set_instruction_set(InstructionSet set);
 
 }  // namespace welkin::ops

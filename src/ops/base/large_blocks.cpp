@@ -15,11 +15,11 @@
 namespace welkin::ops {
 namespace {
 
-constexpr size_t kLargeBlock = size_t{2} << 20;  // from here on torch, too, asks for huge pages
+constexpr size_t kLargeBlock = size_t{2} << 20;  // from this size on torch, too, requests huge pages
 constexpr size_t kLine = 64;
 
 struct LargeBlocks {
-  PageHeap* heap = nullptr;        // of the process: blocks may be freed after everything else has ended
+  PageHeap* heap = nullptr;        // never destroyed: blocks may be freed after everything else has ended
   c10::Allocator* base = nullptr;  // torch's own
 };
 
@@ -59,7 +59,7 @@ class LargeBlockAllocator final : public c10::Allocator {
 
 bool is_switched_on() {
 #ifdef __SANITIZE_ADDRESS__
-  return false;  // it would not see what happens to blocks
+  return false;  // AddressSanitizer would not see our blocks
 #else
   const char* huge_pages = std::getenv("THP_MEM_ALLOC_ENABLE");
   rlimit addresses{};
@@ -73,7 +73,7 @@ bool is_switched_on() {
 bool use_page_heap() {
   LargeBlocks& blocks = large_blocks();
   if (blocks.heap != nullptr || !is_switched_on()) return blocks.heap != nullptr;
-  // Addresses for twice the machine's memory: gaps cost addresses, and no memory.
+  // Addresses for twice the machine's memory: gaps use addresses, but no memory.
   const size_t memory = static_cast<size_t>(sysconf(_SC_PHYS_PAGES)) * static_cast<size_t>(sysconf(_SC_PAGESIZE));
   blocks.heap = PageHeap::reserve(2 * memory).release();
   if (blocks.heap == nullptr) return false;

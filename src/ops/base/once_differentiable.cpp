@@ -8,7 +8,7 @@
 
 namespace welkin::ops {
 
-// Autograd turns gradient mode off in a backward pass, unless the pass is to leave a graph.
+// Autograd disables gradient mode in a backward pass, unless the pass is to build a graph.
 void once_differentiable(std::string_view what) {
   if (!at::GradMode::is_enabled()) return;
   throw ConfigError("ops", cat("the gradient can be taken once only: operator=", what, ", create_graph=true"),

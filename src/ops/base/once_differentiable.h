@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-// For gradients that are written below autograd: a graph of such a gradient has its terms as constants, and what is
-// differentiated once more is wrong without an error, wherever the input has another way to the result.
+// For gradients written below autograd: in a graph of such a gradient its terms are constants, so a second derivative would be
+// silently wrong if the input has another path to the result.
 #pragma once
 
 #include <string_view>
 
 namespace welkin::ops {
 
-// First in such a backward pass: an error where a graph of the gradient is asked for (create_graph). `what`: whose gradient.
+// Call it first in such a backward pass: throws if a graph of the gradient is requested (create_graph). `what`: the operator.
 void once_differentiable(std::string_view what);
 
 }  // namespace welkin::ops

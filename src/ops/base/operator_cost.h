@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What one call of an operator costs; torch-free. FLOPs count 2 per multiply-add and the matmuls only. Bytes are those of the
+// Cost of one call of an operator; torch-free. FLOPs count 2 per multiply-add, of matmuls only. Bytes count the
 // operands read once and the result written once.
 #pragma once
 

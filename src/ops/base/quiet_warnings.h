@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Torch's warnings about what is meant to be so.
+// Silences torch's warnings about intended behaviour.
 #pragma once
 
 #include <c10/util/Exception.h>

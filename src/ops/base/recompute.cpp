@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The second run has a graph of its own, differentiated within the node: its gradients by inputs and weights leave the node as
-// those of any other do, so whoever waits at a weight for its gradient (DDP's Reducer) sees one, once.
+// The recomputation has its own graph, which is differentiated within the node. Its gradients of inputs and weights leave the
+// node like those of any other, so that hooks on a weight's gradient (DDP's Reducer) run once.
 #include "ops/base/recompute.h"
 
 #include <ATen/autocast_mode.h>
@@ -30,7 +30,7 @@ using torch::autograd::AutogradContext;
 using torch::autograd::Node;
 using torch::autograd::variable_list;
 
-// What the node needs to run the part again, besides its inputs.
+// State that the node needs to rerun the part, besides its inputs.
 struct KeptPart : torch::CustomClassHolder {
   TensorsFunction run;
   c10::DeviceType device = c10::kCPU;
@@ -38,7 +38,7 @@ struct KeptPart : torch::CustomClassHolder {
   size_t num_inputs = 0;
 };
 
-// Casts of weights that are made without a graph must not serve those who have one.
+// Keeps casts of weights made without a graph out of the cache, from which code with a graph would take them.
 class NoCachedCasts {
  public:
   NoCachedCasts() : was_enabled_(at::autocast::is_autocast_cache_enabled()) { at::autocast::set_autocast_cache_enabled(false); }
@@ -50,21 +50,21 @@ class NoCachedCasts {
   bool was_enabled_;
 };
 
-// The same values at the beginning of another graph.
+// The same values as leaves of another graph.
 variable_list cut_off(at::TensorList tensors) {
   variable_list own;
   for (const at::Tensor& tensor : tensors) own.push_back(tensor.detach().requires_grad_(tensor.requires_grad()));
   return own;
 }
 
-// Autocast keeps casts of leaves, whose takers' gradients are then summed in the low type: of weights, not of what comes in.
+// Autocast caches casts of leaves, and sums their users' gradients in the low type. Aliases of inputs are not leaves.
 variable_list no_leaves(const variable_list& tensors) {
   variable_list aliases;
   for (const at::Tensor& tensor : tensors) aliases.push_back(at::alias(tensor));
   return aliases;
 }
 
-// A leaf that the graph ends at and that is none of these would get no gradient, and be trained no more without a word.
+// Throws for a leaf of the graph that is not among `leaves`: it would get no gradient, and silently stop learning.
 void check_leaves(const variable_list& ends, const variable_list& leaves) {
   std::unordered_set<const Node*> known, seen;
   for (const at::Tensor& leaf : leaves) {
@@ -95,7 +95,7 @@ struct Recomputed : torch::autograd::Function<Recomputed> {
     kept.insert(kept.end(), weights.begin(), weights.end());
     context->save_for_backward(std::move(kept));
     context->saved_data["part"] = c10::IValue::make_capsule(part);
-    context->set_materialize_grads(false);  // what nobody used has no gradient, nor have the weights behind it
+    context->set_materialize_grads(false);  // unused inputs then have no gradient, nor have the weights behind them
     const NoCachedCasts no_cached_casts;
     variable_list own;
     for (const at::Tensor& tensor : in) own.push_back(tensor.detach());
@@ -116,7 +116,7 @@ struct Recomputed : torch::autograd::Function<Recomputed> {
       ends.push_back(out[i]);
       of_ends.push_back(grads[i]);
     }
-    variable_list result(leaves.size() + 1);  // the last stands for the part
+    variable_list result(leaves.size() + 1);  // the last represents the part
     if (ends.empty()) return result;
     check_leaves(ends, leaves);
     variable_list wanted;

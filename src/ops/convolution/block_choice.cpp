@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Which form of a convolution a GPU runs faster, as cuDNN measures its own.
+// Measures which form of a convolution is faster on a GPU, as cuDNN does for its own.
 #include <ATen/core/grad_mode.h>
 #include <ATen/ops/arange.h>
 #include <c10/util/Exception.h>
@@ -14,7 +14,7 @@
 namespace welkin::ops {
 namespace {
 
-// Boxes of a measured convolution: eight, and as many more as such an operand may have elements, to fill the device.
+// Boxes of a measured convolution: at least eight, and as many as fit the limit of elements, to fill the device.
 constexpr int64_t kLeastBoxes = 8, kMostElements = 1 << 25;
 
 using ConvolutionKey = std::vector<int64_t>;
@@ -42,7 +42,7 @@ ConvolutionKey key_of(at::TensorList x, const at::Tensor& weight, const Convolut
   return key;
 }
 
-// Like x: type, memory format, whether a gradient is wanted.
+// A tensor like x in type, memory format and requires_grad.
 at::Tensor operand_like(const at::Tensor& x, int64_t first_size) {
   std::vector<int64_t> sizes = x.sizes().vec();
   sizes.at(0) = first_size;
@@ -86,7 +86,7 @@ bool blocks_are_faster(at::TensorList x, const at::Tensor& weight, const at::Ten
     };
     const double plain_s = seconds_of_form(plain, operands, own_weight, own_bias, seconds_of);
     found->second = seconds_of_form(blocks, operands, own_weight, own_bias, seconds_of) < plain_s;
-  } catch (const c10::Error&) {  // memory lacks, or cuDNN has no algorithm: the plain form stays
+  } catch (const c10::Error&) {  // out of memory, or cuDNN has no algorithm: keep the plain form
   }
   return found->second;
 }

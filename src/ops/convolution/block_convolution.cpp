@@ -30,20 +30,20 @@ bool has_block_kernels(const at::Tensor& x) {
   return device_ops().blocks.to_blocks != nullptr && x.device().type() == device_ops().blocks.device;
 }
 
-// A convolution and its bias, before the leaky ReLU, which may be none: in place.
+// Applies bias and leaky ReLU (which may be absent) to a convolution, in place.
 void finish(const at::Tensor& x, const at::Tensor& bias, double slope) {
   if (bias_leaky_relu_supports(x, bias, slope)) return device_ops().leaky_relu.forward(x, bias, slope);
   x.add_(bias.to(x.scalar_type()).view({-1, 1, 1, 1}));
   leaky_relu_in_place(x, {slope});
 }
 
-// The gradients before the leaky ReLU, and of the bias. `out` is undefined where there is none.
+// Gradients before the leaky ReLU, and of the bias. `out` is undefined without a leaky ReLU.
 LeakyReluGradients before_end(const at::Tensor& grad_out, const at::Tensor& out, const at::Tensor& bias, double slope) {
   if (out.defined() && bias_leaky_relu_supports(out, bias, slope)) return device_ops().leaky_relu.backward(grad_out, out, slope);
   if (!out.defined() && bias_leaky_relu_supports(grad_out, bias, slope))
     return {.grad_x = grad_out, .grad_bias = device_ops().leaky_relu.column_sums(grad_out)};
   const at::Tensor grad = out.defined() ? at::where(out.gt(0), grad_out, grad_out.mul(slope)) : grad_out;
-  const auto sum_type = bias.scalar_type() == at::kDouble ? at::kDouble : at::kFloat;  // of many numbers: never 16 bits
+  const auto sum_type = bias.scalar_type() == at::kDouble ? at::kDouble : at::kFloat;  // a sum of many numbers: never 16 bits
   return {.grad_x = grad, .grad_bias = grad.sum(at::IntArrayRef({0, 2, 3, 4}), false, sum_type)};
 }
 
@@ -73,7 +73,7 @@ at::Tensor transposed_weight(const at::Tensor& weight, at::ScalarType type) {
   return blocks;
 }
 
-// `grad` of the inputs of `whole` from `first` on.
+// Adds `grad` to the gradient of the inputs of `whole` from `first` on.
 void add_transposed_weight_gradient(const at::Tensor& grad, int64_t first, const at::Tensor& whole) {
   const int64_t in = grad.size(1), out = whole.size(1);
   const at::Tensor taps = grad.view({2, 2, 2, out, in, 2, 2, 2}).permute({4, 3, 5, 0, 6, 1, 7, 2});
@@ -84,7 +84,7 @@ struct PartGradients {
   at::Tensor x, weight;
 };
 
-// Of a convolution of 2 x 2 x 2 taps and stride 1.
+// For a convolution of 2 x 2 x 2 taps and stride 1.
 PartGradients unit_stride_backward(const at::Tensor& grad, const at::Tensor& x, const at::Tensor& weight, int64_t padding,
                                    bool wants_x, bool wants_weight) {
   if (!wants_x && !wants_weight) return {};
@@ -95,7 +95,7 @@ PartGradients unit_stride_backward(const at::Tensor& grad, const at::Tensor& x, 
 }
 
 struct BlockConvolution : torch::autograd::Function<BlockConvolution> {
-  // Without `second` x has one part.
+  // Without `second`, x has one part.
   static at::Tensor forward(torch::autograd::AutogradContext* context, const at::Tensor& first,
                             const std::optional<at::Tensor>& second, const at::Tensor& weight, const at::Tensor& bias,
                             const ConvolutionCall& call) {
@@ -138,7 +138,7 @@ struct BlockConvolution : torch::autograd::Function<BlockConvolution> {
     return {of_x[0], of_x[1], of_weight, ended.grad_bias, at::Tensor()};
   }
 
-  // The gradient of the weight; those of the parts of x go into of_x.
+  // Returns the weight's gradient; gradients of the parts of x go into of_x.
   template <typename Wants>
   static at::Tensor strided_backward(const at::Tensor& grad, const std::vector<at::Tensor>& parts, const at::Tensor& weight,
                                      const at::Tensor& of_blocks, const Wants& wants_x, bool wants_weight,
@@ -154,7 +154,7 @@ struct BlockConvolution : torch::autograd::Function<BlockConvolution> {
     return wants_weight ? strided_weight_gradient(gradients.weight, weight) : at::Tensor();
   }
 
-  // Part by part, which neither joins them nor takes their gradient apart.
+  // Works part by part, without joining the parts or splitting their gradient.
   template <typename Wants>
   static at::Tensor transposed_backward(const at::Tensor& grad, const std::vector<at::Tensor>& parts, const at::Tensor& weight,
                                         const at::Tensor& of_blocks, const Wants& wants_x, bool wants_weight,

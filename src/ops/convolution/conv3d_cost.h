@@ -8,7 +8,7 @@
 
 namespace welkin::ops {
 
-// `voxels` are those at which the kernel is placed: of the output for a convolution, of the input for a transposed one.
+// `voxels`: number of kernel positions: of the output for a convolution, of the input for a transposed one.
 inline OperatorCost conv3d_cost(int64_t in_channels, int64_t out_channels, int64_t taps, int64_t voxels, int64_t in_voxels,
                                 int64_t out_voxels, double element_bytes) {
   const auto cin = static_cast<double>(in_channels);

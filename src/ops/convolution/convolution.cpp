@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Which form runs, and the gradient of our own.
+// Chooses the form, and has the gradient of our own.
 #include "ops/convolution/convolution.h"
 
 #include <ATen/Context.h>
@@ -35,7 +35,7 @@ namespace welkin::ops {
 namespace {
 
 struct BoxConvolution : torch::autograd::Function<BoxConvolution> {
-  // Without `second` x has one part.
+  // Without `second`, x has one part.
   static at::Tensor forward(torch::autograd::AutogradContext* context, const at::Tensor& first,
                             const std::optional<at::Tensor>& second, const at::Tensor& weight, const at::Tensor& bias,
                             const ConvolutionCall& call) {
@@ -63,7 +63,7 @@ struct BoxConvolution : torch::autograd::Function<BoxConvolution> {
     const auto padding = context->saved_data["padding"].toIntVector();
     std::copy_n(stride.begin(), kBoxAxes, call.rule.stride.begin());
     std::copy_n(padding.begin(), kBoxAxes, call.rule.padding.begin());
-    const size_t two = saved[1].defined() ? 1 : 0;  // an input more
+    const size_t two = saved[1].defined() ? 1 : 0;  // one more input
     const GradientMask wanted{.x = context->needs_input_grad(0) || (two == 1 && context->needs_input_grad(1)),
                               .weight = context->needs_input_grad(1 + two),
                               .bias = context->needs_input_grad(2 + two)};
@@ -84,31 +84,31 @@ at::Tensor reference_convolution(at::TensorList x, const at::Tensor& weight, con
                                                : transposed_convolution3d_reference(x, weight, bias, call.rule, call.leaky_relu);
 }
 
-// Where bias and leaky ReLU have a kernel, the convolution leaves them out.
+// If there is a kernel for bias and leaky ReLU, the convolution omits them.
 at::Tensor device_convolution(at::TensorList x, const at::Tensor& weight, const at::Tensor& bias, const ConvolutionCall& call) {
   if (!fuses_bias_leaky_relu(x.front().device().type(), bias, call.leaky_relu.slope))
     return reference_convolution(x, weight, bias, call);
   const at::Tensor result = reference_convolution(x, weight, {}, {call.rule, {.slope = 1.0}, call.kind});
   if (bias_leaky_relu_supports(result, bias, call.leaky_relu.slope)) return bias_leaky_relu(result, bias, call.leaky_relu.slope);
-  // In float32: the gradient of the bias is a sum over all points.
+  // Uses float32: the bias gradient is a sum over all points.
   return leaky_relu_in_place(result.add(bias.view({-1, 1, 1, 1})).to(result.scalar_type()), call.leaky_relu);
 }
 
 bool lies_last(const at::Tensor& x) { return x.is_contiguous(at::MemoryFormat::ChannelsLast3d); }
 
 constexpr int kMeasuredCalls = 5;
-constexpr int64_t kEight = 8, kLeastChannels = 4;  // that tensor cores take at once, and at least
+constexpr int64_t kEight = 8, kLeastChannels = 4;  // channels that tensor cores take at once, and at least
 
-// With zeros behind the channels, which are `dim`, up to a multiple of eight.
+// Pads the channels, dim `dim`, with zeros to a multiple of eight.
 at::Tensor in_eights(const at::Tensor& x, int64_t dim) {
   const int64_t missing = (kEight - x.size(dim) % kEight) % kEight;
   if (missing == 0) return x;
-  std::vector<int64_t> behind(static_cast<size_t>(2 * (x.dim() - dim)), 0);  // before and behind, from the last dim on
+  std::vector<int64_t> behind(static_cast<size_t>(2 * (x.dim() - dim)), 0);  // padding before and behind, from the last dim on
   behind.back() = missing;
   return at::constant_pad_nd(x, behind);
 }
 
-// Of x, which has more. The gradient is filled up where it lies, which that of at::narrow is not: it would come channels-first.
+// The first channels of x. The gradient is padded in the same memory format; that of at::narrow would be channels-first.
 struct FirstChannels : torch::autograd::Function<FirstChannels> {
   static at::Tensor forward(torch::autograd::AutogradContext* /*context*/, const at::Tensor& x, int64_t channels) {
     const at::AutoDispatchBelowADInplaceOrView below_autograd;
@@ -128,7 +128,7 @@ at::Tensor convolution_in_eights(at::TensorList x, const at::Tensor& weight, con
   return out == result.size(1) ? result : FirstChannels::apply(result, out);
 }
 
-// The order in which cuDNN computes is that of one of the two.
+// cuDNN computes in the memory order of one of the two.
 bool wants_eights(at::TensorList x, const at::Tensor& weight) {
   const at::Tensor& first = x.front();
   const bool is_low = first.scalar_type() == at::kBFloat16 || first.scalar_type() == at::kHalf;
@@ -139,7 +139,7 @@ bool wants_eights(at::TensorList x, const at::Tensor& weight) {
   return weight.size(0) % kLeastChannels != 0 || weight.size(1) % kLeastChannels != 0;
 }
 
-// Of operands in a type that the processor does not multiply: in float32, rounded once.
+// For a type that the processor does not multiply: computes in float32 and rounds once.
 at::Tensor widened_reference(at::TensorList x, const at::Tensor& weight, const at::Tensor& bias, const ConvolutionCall& call) {
   const AutocastGuard as_they_are(at::kCPU, std::nullopt);
   const at::ScalarType type = x.front().scalar_type();
@@ -152,13 +152,13 @@ at::Tensor widened_reference(at::TensorList x, const at::Tensor& weight, const a
 at::Tensor box_convolution_of_aten(at::TensorList x, const at::Tensor& weight, const at::Tensor& bias,
                                    const ConvolutionCall& call) {
   if (wants_eights(x, weight)) return convolution_in_eights(x, weight, bias, call);
-  // Aten wants operands of one type. Autocast sees to it where it is on, else weights follow x, as in our own form.
+  // Aten needs operands of one type. Autocast ensures that if it is on; else weights are cast to the type of x, as in our form.
   const bool is_cast = at::autocast::is_autocast_enabled(x.front().device().type());
   const auto as_x = [&](const at::Tensor& own) { return is_cast || !own.defined() ? own : own.to(x.front().scalar_type()); };
   return device_convolution(x, as_x(weight), as_x(bias), call);
 }
 
-// Only where cuDNN may measure its forms: else results would depend on the time that they take.
+// Only if cuDNN may measure its forms; otherwise results must not depend on timings.
 bool wants_blocks(at::TensorList x, const at::Tensor& weight, const at::Tensor& bias, const ConvolutionCall& call) {
   const at::Tensor& first = x.front();
   const at::Context& torch = at::globalContext();
@@ -178,7 +178,7 @@ at::Tensor box_convolution(at::TensorList x_in, const at::Tensor& weight, const 
   std::vector<at::Tensor> x;
   for (const at::Tensor& part : x_in) x.push_back(cast_operand(part, OperatorClass::Matmul));
   WELKIN_CHECK(x.size() == 1 || x.size() == 2, "a convolution takes one or two tensors");
-  // Below a negative slope the result does not tell on which side of zero it was: aten refuses the gradient.
+  // For a negative slope the result does not tell the sign of the input, so aten refuses the gradient.
   if (call.leaky_relu.slope >= 0 && convolution_cpu_supports(x, weight, call.kind, bias)) {
     return BoxConvolution::apply(x.front(), x.size() == 2 ? std::optional(x.back()) : std::nullopt, weight, bias, call);
   }
@@ -189,8 +189,8 @@ at::Tensor box_convolution(at::TensorList x_in, const at::Tensor& weight, const 
 
 }  // namespace
 
-// Boxes that lie channels-last are rows of channels. Of rows torch's kernel for a GPU copies 16 bytes at once; of tensors with
-// five dims it has none, and copies them number by number.
+// Channels-last boxes are rows of channels. For rows torch's GPU kernel copies 16 bytes at once; for tensors with five dims it
+// copies number by number.
 at::Tensor join_channels(at::TensorList x) {
   if (x.size() == 1) return x.front();
   if (!std::ranges::all_of(x, lies_last)) return at::cat(x, 1);
@@ -205,7 +205,7 @@ at::Tensor leaky_relu_in_place(at::Tensor x, const LeakyRelu& leaky_relu) {
   return leaky_relu.slope == 0.0 ? at::relu_(x) : at::leaky_relu_(x, leaky_relu.slope);
 }
 
-// Asked of the rule itself.
+// Uses the same rule as the choice itself.
 std::string convolution_form(c10::Device device, at::ScalarType dtype) {
   if (!device.is_cpu()) return "aten";
   const at::Tensor box = at::zeros({1, kChannelMultiple, 1, 1, 1}, dtype);
@@ -229,8 +229,8 @@ at::Tensor transposed_convolution3d(at::TensorList x, const at::Tensor& weight, 
   return box_convolution(x, weight, bias, {rule, leaky_relu, ConvolutionKind::Transposed});
 }
 
-// With a padding of one less than the kernel, as strips of spatial parallelism have it, oneDNN of torch 2.11 writes beyond the
-// gradient of the weights: on a CPU the padding is at most two less, and what is too much is cut off.
+// With a padding of kernel - 1, as for strips of spatial parallelism, oneDNN of torch 2.11 writes beyond the weight
+// gradient's end. So on a CPU the padding is at most kernel - 2, and the excess is cut off.
 at::Tensor transposed_convolution3d_reference(at::TensorList x, const at::Tensor& weight, const at::Tensor& bias,
                                               const ConvolutionParams& rule, const LeakyRelu& leaky_relu) {
   const at::Tensor joined = join_channels(x);

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// Strided 3-D convolution and its transpose with bias, as the U-Net uses them: any kernel, stride and padding, no dilation, one
-// group; optionally of channels that lie in several tensors, and with a leaky ReLU at its end. Our own form where
-// ops/convolution/convolution_cpu.h takes the operands, aten's elsewhere. Results of our own form are channels-last, those of few
-// channels contiguous; it is differentiable once. A GPU's tensor cores read channels that lie last by fours and eights of 16
-// bits, and cuDNN fills up others only where it turns boxes over itself: there an odd number of them is filled up with zeros
-// here.
+// Strided 3-D convolution and its transpose with bias, as in the U-Net: any kernel, stride and padding, no dilation, one
+// group. Optionally the channels are in several tensors, and a leaky ReLU follows. Our own form is used where
+// ops/convolution/convolution_cpu.h supports the operands, aten's elsewhere. Results of our own form are channels-last, or
+// contiguous for few channels; it is differentiable once. A GPU's tensor cores read channels that are last by fours and eights
+// of 16 bits. cuDNN pads other numbers only if it changes the memory format itself, so an odd number of channels is padded with
+// zeros here.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -29,10 +29,10 @@ struct LeakyRelu {
   double slope = 1.0;
 };
 
-// In place: x is nobody else's.
+// In place: x must have no other user.
 at::Tensor leaky_relu_in_place(at::Tensor x, const LeakyRelu& leaky_relu);
 
-// Boxes of the same points as one of all their channels.
+// Concatenates the channels of boxes with the same points.
 at::Tensor join_channels(at::TensorList x);
 
 // x: one or two (B, ..., D, H, W) whose channels together are `in`; weight (out, in, kD, kH, kW), bias (out).
@@ -47,7 +47,7 @@ at::Tensor transposed_convolution3d(at::TensorList x, const at::Tensor& weight, 
 at::Tensor transposed_convolution3d_reference(at::TensorList x, const at::Tensor& weight, const at::Tensor& bias,
                                               const ConvolutionParams& rule, const LeakyRelu& leaky_relu = {});
 
-// The same as matmuls of whole eights of channels, in and out, with zeros in those that are missing: a view without them.
+// The same with channels in and out padded with zeros to multiples of eight; returns a view without the padding.
 at::Tensor convolution3d_in_eights(at::TensorList x, const at::Tensor& weight, const at::Tensor& bias,
                                    const ConvolutionParams& rule, const LeakyRelu& leaky_relu = {});
 at::Tensor transposed_convolution3d_in_eights(at::TensorList x, const at::Tensor& weight, const at::Tensor& bias,

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// How the matmuls of a convolution are shared out: results by ranges of lines and panels of channels, weight gradients by taps
-// and blocks of channels. No two tasks write the same number, and each sums in one order.
+// Divides the matmuls of a convolution: results by ranges of lines and panels of channels, weight gradients by taps
+// and blocks of channels. No two tasks write the same number, and each sums in a fixed order.
 #include "ops/convolution/convolution_cpu.h"
 
 #include <ATen/Parallel.h>
@@ -17,13 +17,13 @@
 namespace welkin::ops {
 namespace tap_detail {
 
-constexpr int64_t kPairsPerTask = 512;       // of one tap: enough to pay for its weights; the sums stay in the second-level cache
+constexpr int64_t kPairsPerTask = 512;       // of one tap: enough to amortise its weights; the sums stay in the L2 cache
 constexpr int64_t kSumsTogether = 32768;     // floats of the panels of a task
-constexpr int64_t kSumsOfGathered = 131072;  // the same where rows are brought together for them
+constexpr int64_t kSumsOfGathered = 131072;  // the same for gathered rows
 constexpr int64_t kOuterRows = 64;           // channels of the left operand per task
 constexpr int64_t kVoxelsPerGate = 1024;     // the gated gradient's sums over so many are added afterwards
 
-// What a thread needs while it works; kept between calls.
+// Scratch memory of a thread; kept between calls.
 template <typename T>
 struct ConvolutionScratch {
   std::vector<int64_t> results, partners;
@@ -32,7 +32,7 @@ struct ConvolutionScratch {
   AlignedBuffer<T> panel;
   AlignedBuffer<float> sums;
 
-  // Room for so many pairs.
+  // Makes room for so many pairs.
   void reserve(int64_t pairs) {
     const auto size = static_cast<size_t>(pairs);
     if (results.size() >= size) return;
@@ -50,7 +50,7 @@ ConvolutionScratch<T>& convolution_scratch() {
   return scratch;
 }
 
-// One matmul of boxes: what its tasks share.
+// State shared by the tasks of one matmul of boxes.
 template <typename T, typename S>
 struct TapMatmul {
   const ConvolutionGeometry& convolution;
@@ -58,8 +58,8 @@ struct TapMatmul {
   const TapPanels<T, S>& panels;
   S* result;
 
-  // Adds the matmuls of `count` pairs of one tap for a block of channels, panel by panel: weights that are not packed are read
-  // as they lie side by side.
+  // Adds the matmuls of `count` pairs of one tap for a block of channels, panel by panel. Weights that are not packed are read
+  // in place.
   void add_block(const ConvolutionPart<T>& part, int64_t tap, int64_t begin, int64_t depth_begin, PanelRange panels_of_task,
                  int64_t count, int64_t voxels, ConvolutionScratch<T>& scratch) const {
     for (size_t i = 0; i < static_cast<size_t>(count); ++i) {
@@ -110,8 +110,8 @@ struct TapMatmul {
   }
 };
 
-// Panels of a task. Where each weight is read once, or rows are brought together for all of them, those that lie side by side are
-// taken by one task, as long as their sums stay in the cache and every thread has work.
+// Panels per task. If each weight is read once, or rows are gathered for all panels, one task takes neighbouring panels,
+// as long as their sums stay in the cache and every thread has work.
 template <typename T, typename S>
 int64_t panels_together(const TapPanels<T, S>& panels, int64_t ranges, int64_t voxels, bool pays) {
   if (!pays) return 1;
@@ -150,7 +150,7 @@ void sum_outer_block(const ConvolutionGeometry& convolution, const TapPairs& pai
     }
   }
   for (int64_t k = 0; k < convolution.kernel[2]; ++k) {
-    if (begun[static_cast<size_t>(k)]) continue;  // a tap that no voxel has
+    if (begun[static_cast<size_t>(k)]) continue;  // a tap without voxels
     for (int64_t r = 0; r < rows; ++r) std::fill_n(to(k) + r * sum.row_stride, width, 0.0F);
   }
 }
@@ -165,7 +165,7 @@ void tap_matmuls(const ConvolutionGeometry& convolution, Grid of, const std::vec
   const TapPairs pairs(convolution, of);
   TapPanels<T, S> panels{convolution, parts, end, width};
   for (const ConvolutionPart<T>& part : parts) panels.depth += part.box.channels;
-  // A voxel of the fine grid has a partner for one tap in stride^3; half of that is asked for, or a task would leave the cache.
+  // A voxel of the fine grid has a partner for one tap in stride^3. Half of that is assumed, so that a task stays in the cache.
   const int64_t taps_apart =
       of == Grid::Fine ? std::max<int64_t>(1, convolution.stride[0] * convolution.stride[1] * convolution.stride[2] / 2) : 1;
   const int64_t lines_per_task = std::max<int64_t>(1, kPairsPerTask * taps_apart / pairs.line_length());

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Both convolutions are one thing seen from either grid: the fine one has the input of a convolution and the result of its
-// transpose. Memory of weights is (taps, in, out), to which a weight that is stored so need not be copied. Where the fine grid
+// Both convolutions are the same operation, seen from either grid: the fine one has the input of a convolution and the result
+// of its transpose. Weights lie in memory as (taps, in, out); weights stored like that are not copied. If the fine grid
 // has few channels, ops/convolution/convolution_narrow.h does the work.
 #include "ops/convolution/convolution_form.h"
 
@@ -33,7 +33,7 @@ BoxShape box_of(const at::Tensor& x) { return {x.size(2), x.size(3), x.size(4)};
 
 bool is_narrow(int64_t channels) { return channels % kChannelMultiple != 0; }
 
-// A matrix with zeros behind its rows and columns.
+// Pads a matrix with zero rows and columns.
 at::Tensor padded_matrix(const at::Tensor& matrix, int64_t rows, int64_t columns) {
   if (matrix.size(-2) == rows && matrix.size(-1) == columns) return matrix.contiguous();
   std::vector<int64_t> shape = matrix.sizes().vec();
@@ -49,7 +49,7 @@ const float* floats(const at::Tensor& x) { return x.defined() ? x.const_data_ptr
 template <typename T>
 constexpr at::ScalarType kTypeOf = std::is_same_v<T, float> ? at::kFloat : at::kBFloat16;
 
-// One call. Its input is of type T, in which matmuls are made; its results, their gradients and those of the input are of type
+// One call. Its input has type T, in which matmuls are made; results, their gradients and the input's gradient have type
 // S.
 template <typename T, typename S = T>
 class BoxForm {
@@ -156,7 +156,7 @@ class BoxForm {
     if (wanted.weight) gradients.weight = from_taps(grad_taps, call_.kind);
   }
 
-  // (taps, fine, coarse): the matrix of a column.
+  // (taps, fine, coarse): the matrix for columns.
   at::Tensor column_weights(int64_t depth) const {
     const at::Tensor by_role = down() ? taps_ : taps_.transpose(3, 4);
     return padded_matrix(by_role.reshape({-1, by_role.size(4)}), depth, by_role.size(4));
@@ -220,12 +220,12 @@ class BoxForm {
     gradients.weight = from_taps(by_role.transpose(3, 4).contiguous(), call_.kind);
   }
 
-  // Of a ReLU zero, where the gradient is infinite too.
+  // Zero for a ReLU, even if the gradient is infinite.
   at::Tensor leaky_relu_below(const at::Tensor& grad) const {
     return call_.leaky_relu.slope == 0.0 ? at::zeros({}, grad.options()) : grad.mul(call_.leaky_relu.slope);
   }
 
-  // The gradient before the activation, as matmuls take it, and its sum over voxels.
+  // The gradient before the activation, as operand of matmuls, and its sum over voxels.
   at::Tensor gated(const at::Tensor& result, const at::Tensor& grad, at::Tensor* bias) const {
     const bool wide = !is_narrow(out());
     if (call_.leaky_relu.slope != 1.0 && wide) {
@@ -248,7 +248,7 @@ class BoxForm {
   ConvolutionGeometry convolution_;
 };
 
-// What the kernels read in place: coarse boxes and wide ones channels-last.
+// Operands that the kernels can read in place: coarse boxes and wide ones channels-last.
 ConvolutionOperands laid_out(const ConvolutionCall& call, const ConvolutionOperands& operands) {
   ConvolutionOperands ready{{}, operands.weight};
   for (const at::Tensor& part : operands.x) {
@@ -257,17 +257,17 @@ ConvolutionOperands laid_out(const ConvolutionCall& call, const ConvolutionOpera
   return ready;
 }
 
-// Whether the set in use has matmuls of the type; float32's are those of every set.
+// True if the current set has matmuls of the type; every set has float32's.
 bool has_kernel(at::ScalarType type) { return type == at::kBFloat16 && convolution_kernel<Bf16>(instruction_set()) != nullptr; }
 
-// Whether matmuls of operands of the type are made in float32. Those of bfloat16 are unless the set has kernels for them that
-// are faster: in memory it stays bfloat16, so that it is no slower than float32, which aten's convolutions of bfloat16 can be.
+// True if matmuls of the type are made in float32. That holds for bfloat16 unless the set has faster kernels for it.
+// Memory stays bfloat16, so this is no slower than float32, unlike aten's convolutions of bfloat16.
 bool is_widened(at::ScalarType type) {
   return type != at::kFloat && (upcasts_matmul(at::kCPU, type) || (type == at::kBFloat16 && !has_kernel(type)));
 }
 
-// The operands for float32's kernels, where matmuls of their type are widened. Weights are rounded as the type rounds them:
-// bfloat16's kernels do so themselves.
+// The operands for float32 kernels, if matmuls of their type are widened. Weights are rounded to the type; the widened
+// kernels of bfloat16 do that themselves.
 ConvolutionOperands widened(const ConvolutionOperands& operands) {
   const at::ScalarType type = operands.x.front().scalar_type();
   ConvolutionOperands wide{{}, type == at::kBFloat16 ? operands.weight : operands.weight.to(type).to(at::kFloat)};
@@ -275,7 +275,7 @@ ConvolutionOperands widened(const ConvolutionOperands& operands) {
   return wide;
 }
 
-// Of five dims each: the parts' boxes, the channels that the weight takes, and a bias for each that it gives.
+// Checks five dims each: the parts' boxes, channels that fit the weight, and one bias per output channel.
 bool shapes_fit(at::TensorList x, const at::Tensor& weight, ConvolutionKind kind, const at::Tensor& bias) {
   const bool down = kind == ConvolutionKind::Strided;
   int64_t channels = 0;

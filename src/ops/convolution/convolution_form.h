@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Our own form of both convolutions on tensors, forward and gradients: the CPU kernels' view of what
-// ops/convolution/convolution.h describes.
+// Our own form of both convolutions on tensors, forward and gradients: adapts the operators of
+// ops/convolution/convolution.h to the CPU kernels.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -20,8 +20,8 @@ struct ConvolutionCall {
   ConvolutionKind kind = ConvolutionKind::Strided;
 };
 
-// All x of one type, float32, bfloat16 or (where matmuls are widened, ops/gemm/mixed_matmul.h) float16; weight and bias float32.
-// Shapes that do not fit are not taken: aten says what is wrong with them.
+// All x of one type: float32, bfloat16 or (if matmuls are widened, ops/gemm/mixed_matmul.h) float16; weight and bias float32.
+// False for shapes that do not fit: aten then reports the error.
 bool convolution_cpu_supports(at::TensorList x, const at::Tensor& weight, ConvolutionKind kind, const at::Tensor& bias = {});
 
 struct ConvolutionOperands {
@@ -39,7 +39,7 @@ struct GradientMask {
   bool x = true, weight = true, bias = true;
 };
 
-// From the gradient after the activation; `out` is the result, needed where there is an activation.
+// Takes the gradient after the activation; `out` is the result, needed only with an activation.
 ConvolutionGradients convolution_cpu_backward(const ConvolutionCall& call, const ConvolutionOperands& operands,
                                               const at::Tensor& out, const at::Tensor& grad, const GradientMask& wanted);
 

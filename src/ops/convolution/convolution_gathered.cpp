@@ -24,10 +24,10 @@ GatheredScratch<T>& gathered_scratch() {
   return scratch;
 }
 
-// Where a piece's weights are.
+// Location of a piece's weights.
 struct PieceSource {
   size_t part;
-  int64_t tap, begin, depth_begin;  // of the part's channels, of all channels
+  int64_t tap, begin, depth_begin;  // channels of the part, and of all channels
 };
 
 // One group of voxels of a task.
@@ -42,7 +42,7 @@ class GroupMatmul {
     panels_.begin_sums(range_, count_, scratch_.sums.reserve(panels_.sums_at(range_.size(), count_)));
   }
 
-  // Takes one tap, whose partners are in the scratch, by blocks of channels.
+  // Takes one tap, whose partners are in the scratch memory, by blocks of channels.
   void add_tap(int64_t tap) {
     int64_t depth_begin = 0;
     for (size_t part = 0; part < panels_.parts.size(); ++part) {
@@ -56,7 +56,7 @@ class GroupMatmul {
     }
   }
 
-  // Multiplies what has been taken.
+  // Multiplies the taken pieces.
   void multiply() {
     if (sources_.empty()) return;
     const GatheredRows<T>& kernel = *panels_.kernel.gathered;
@@ -96,7 +96,7 @@ class GroupMatmul {
     depth_ += depth;
   }
 
-  // Weights that are not packed are read as they lie.
+  // Weights that are not packed are read in place.
   void find_weights(int64_t panel) {
     T* room = scratch_.panel.data();
     for (size_t p = 0; p < sources_.size(); ++p) {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Matmuls for kernels whose rows are brought together first (GatheredRows). Voxels are taken by groups that have the same taps,
-// so that the rows of several taps stand side by side, and one matmul sums over all of them.
+// Matmuls for kernels that need gathered rows (GatheredRows). Voxels are grouped by their taps, so that the rows of several
+// taps can be concatenated and one matmul sums over all of them.
 #pragma once
 
 #include "ops/convolution/convolution_grid.h"

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Which voxels of two grids a tap of a strided convolution joins; torch-free. A convolution goes from the fine grid to the coarse
-// one: coarse voxel o reads fine voxel i = o * stride - padding + k along each axis.
+// The voxels of two grids that a tap of a strided convolution joins; torch-free. A convolution goes from the fine grid to the
+// coarse one: coarse voxel o reads fine voxel i = o * stride - padding + k along each axis.
 #pragma once
 
 #include <array>
@@ -31,15 +31,15 @@ constexpr int64_t padded(int64_t x, int64_t multiple) { return ceil_div(x, multi
 // Partners of the voxels of `of` along one axis.
 AxisPartners axis_partners(const ConvolutionGeometry& convolution, int axis, Grid of);
 
-// The pairs of a tap along the last axis: voxels at equal distances, and so their partners.
+// The pairs of a tap along the last axis: equally spaced voxels, and equally spaced partners.
 struct AxisRun {
   int64_t count = 0;
   int64_t first = 0, step = 0;                  // of the result's grid
   int64_t partner_first = 0, partner_step = 0;  // of the other
 };
 
-// Voxels of a grid by the taps that they have: all voxels of the coarse grid have all taps, those of the fine one only the taps
-// that reach them over whole strides. Partners beyond an edge are -1.
+// Groups voxels of a grid by their taps: coarse voxels have all taps, fine ones only the taps that reach them over
+// whole strides. Partners beyond an edge are -1.
 class TapGroups {
  public:
   TapGroups(const ConvolutionGeometry& convolution, Grid result);
@@ -49,9 +49,9 @@ class TapGroups {
 
   int64_t num_groups() const { return period_[0] * period_[1] * period_[2]; }
   std::vector<int64_t> taps(int64_t group) const;
-  // Flat numbers of the group's voxels in a range of lines, in order.
+  // Flat indices of the group's voxels in a range of lines, in order.
   void voxels(int64_t group, int64_t first_line, int64_t last_line, std::vector<int64_t>& to) const;
-  // The partner of each by a tap of the group.
+  // The partner of each of these voxels by a tap of the group.
   void partners(int64_t group, int64_t tap, int64_t first_line, int64_t last_line, std::vector<int64_t>& to) const;
 
  private:
@@ -64,8 +64,8 @@ class TapGroups {
   std::array<AxisPartners, 3> axes_;
 };
 
-// Pairs (result, partner) of one tap for a range of lines of the result's grid; a line is a run of voxels along the last axis,
-// and lines are numbered through batch, axis 0 and axis 1.
+// Pairs (result, partner) of one tap for a range of lines of the result's grid. A line is a run of voxels along the last axis;
+// lines are numbered through batch, axis 0 and axis 1.
 class TapPairs {
  public:
   TapPairs(const ConvolutionGeometry& convolution, Grid result);
@@ -73,7 +73,7 @@ class TapPairs {
   int64_t num_lines() const { return convolution_.batch * result_[0] * result_[1]; }
   int64_t line_length() const { return result_[2]; }
 
-  // Writes the flat voxel numbers of all pairs and returns how many there are, at most line_length() per line.
+  // Writes the flat voxel indices of all pairs and returns their number, at most line_length() per line.
   int64_t list(int64_t tap, int64_t first_line, int64_t last_line, int64_t* results, int64_t* partners) const;
 
  private:

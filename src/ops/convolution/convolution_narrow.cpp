@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Tasks are ranges of coarse voxels, or planes of the fine grid; all divisions follow from the shapes.
+// Tasks are ranges of coarse voxels, or planes of the fine grid; all divisions depend only on the shapes.
 #include "ops/convolution/convolution_narrow.h"
 
 #include <ATen/Parallel.h>
@@ -20,7 +20,7 @@ int64_t voxels_of(const ConvolutionGeometry& convolution, const BoxShape& box) {
   return convolution.batch * box[0] * box[1] * box[2];
 }
 
-// Memory of a thread, kept between calls.
+// Scratch memory of a thread, kept between calls.
 template <typename T>
 struct NarrowScratch {
   AlignedBuffer<T> columns, panel;
@@ -82,7 +82,7 @@ using namespace narrow_detail;
 
 namespace narrow_detail {
 
-// Columns that are short enough are read where they lie, and the results are finished in registers.
+// Short columns are read in place, and results are finished in registers.
 template <typename T, typename S>
 void segment_matmuls(const ConvolutionKernel<T, S>& kernel, const PaddedBox<T>& fine, const PackedPanels<T>& panels,
                      const Epilogue& end, int64_t voxels, int64_t width, S* result) {
@@ -149,8 +149,8 @@ int64_t scatter_width(const ConvolutionGeometry& convolution, int64_t fine_chann
 
 namespace narrow_detail {
 
-// One plane of the fine grid: the matmuls of the coarse planes that reach it, scattered into a plane that is as long as the taps
-// reach.
+// One plane of the fine grid: the matmuls of the coarse planes that reach it, scattered into a plane that extends as far as the
+// taps.
 template <typename T, typename S>
 struct PlaneScatter {
   const ConvolutionGeometry& convolution;
@@ -196,7 +196,7 @@ struct PlaneScatter {
 
   void finish(const float* plane, const Epilogue& end, int64_t sample, int64_t d, S* result) const {
     const BoxShape& fine = convolution.fine;
-    // None, where the padding is longer than the line.
+    // Nothing if the padding is longer than the line.
     const int64_t line_end = std::max<int64_t>(0, line() / channels - convolution.padding[2]);
     const auto reached = static_cast<size_t>(std::min(fine[2], line_end));
     const int64_t vectors = padded(fine[2], kChannelMultiple);
@@ -252,7 +252,7 @@ void narrow_results(const ConvolutionGeometry& convolution, const std::vector<Sc
 
 namespace narrow_detail {
 
-// Partial sums (depth, coarse channels) of one range of coarse voxels, which are added to `to`.
+// Partial sums (depth, coarse channels) over one range of coarse voxels, which are added to `to`.
 template <typename T>
 void sum_columns(const ConvolutionKernel<T>& kernel, const PaddedBox<T>& fine, const BoxView<T>& coarse, int64_t first,
                  int64_t end, float* to) {
@@ -277,7 +277,7 @@ void sum_columns(const ConvolutionKernel<T>& kernel, const PaddedBox<T>& fine, c
   }
 }
 
-// The same by a kernel that turns the coarse side; sums are made the other way round, panel by panel of the depth.
+// The same for a kernel that transposes the coarse side; sums are transposed, panel by panel of the depth.
 template <typename T>
 void sum_transposed_columns(const TransposedOuter<T>& kernel, const PaddedBox<T>& fine, const BoxView<T>& coarse, int64_t first,
                             int64_t end, float* to) {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Convolutions whose fine grid has few channels, as the U-Net's first layer and its last have: tap by tap their matmuls would be
-// too small for a tile. What all taps of a coarse voxel read is gathered into one column (fine to coarse), and what it gives to
-// all its taps is one matmul that is scattered afterwards (coarse to fine). Coarse boxes are channels-last; weights are
+// Convolutions with few channels on the fine grid, as in the U-Net's first and last layer: matmuls tap by tap would be
+// too small for a tile. Fine to coarse, the inputs of all taps of a coarse voxel are gathered into one column. Coarse to fine,
+// one matmul makes the outputs for all its taps, which are scattered afterwards. Coarse boxes are channels-last; weights are
 // (taps, fine channels, coarse channels), float.
 #pragma once
 
@@ -13,7 +13,7 @@
 
 namespace welkin::ops {
 
-// result (coarse voxels, width) = the end of columns times weights (depth(), width) at `row_stride`.
+// result (coarse voxels, width) = epilogue of columns times weights (depth(), width) at `row_stride`.
 template <typename T, typename S>
 void narrow_matmuls(const ConvolutionGeometry& convolution, const PaddedBox<T>& fine, const float* weights, int64_t row_stride,
                     const Epilogue& end, int64_t width, S* result);
@@ -25,10 +25,10 @@ struct ScatterPart {
   const float* weights = nullptr;
   int64_t plane_stride = 0;
 };
-// What the taps of one plane take of a matmul, padded to whole vectors.
+// Width of a matmul for the taps of one plane, padded to whole vectors.
 int64_t scatter_width(const ConvolutionGeometry& convolution, int64_t fine_channels);
 
-// result (B, channels, D, H, W) of the fine grid = the end of all matmuls, scattered.
+// result (B, channels, D, H, W) of the fine grid = epilogue of all matmuls, scattered.
 template <typename T, typename S>
 void narrow_results(const ConvolutionGeometry& convolution, const std::vector<ScatterPart<T>>& parts, const Epilogue& end,
                     int64_t channels, S* result);

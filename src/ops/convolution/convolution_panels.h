@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The weights of a convolution as the panels that kernels read, packed once for all tasks or by a task that alone reads them, and
-// the sums that begin with the bias.
+// The weights of a convolution as panels for kernels, packed once for all tasks, or by the only task that reads them; and
+// the sums, which begin with the bias.
 #pragma once
 
 #include <ATen/Parallel.h>
@@ -28,7 +28,7 @@ struct TapPanels {
   int64_t width;
   const ConvolutionKernel<T, S>& kernel = *convolution_kernel<T, S>(instruction_set());
   int64_t depth = 0;          // of all parts
-  AlignedBuffer<T> packed{};  // all panels, where many tasks read each; else empty
+  AlignedBuffer<T> packed{};  // all panels, if many tasks read each; else empty
 
   int64_t num_panels() const { return ceil_div(width, kChannelPanel); }
   int64_t panel_width(int64_t panel) const { return std::min(kChannelPanel, width - panel * kChannelPanel); }
@@ -62,7 +62,7 @@ struct TapPanels {
     });
   }
 
-  // Where a panel's sums of a task's voxels begin, of the panels from the task's first on.
+  // Offset of a panel's sums for a task's voxels, counting panels from the task's first.
   int64_t sums_at(int64_t panel, int64_t voxels) const { return panel * voxels * kChannelPanel; }
 
   void begin_sums(PanelRange panels_of_task, int64_t voxels, float* sums) const {

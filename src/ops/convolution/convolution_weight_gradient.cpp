@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Tasks are rows of taps along the last axis, blocks of coarse channels and panels of fine ones; each sums over all voxels in one
-// order, which no division changes.
+// Tasks are rows of taps along the last axis, blocks of coarse channels and panels of fine ones. Each sums over all voxels in
+// one order, independent of the division.
 #include "ops/convolution/convolution_weight_gradient.h"
 
 #include <ATen/Parallel.h>
@@ -40,12 +40,12 @@ struct TransposedSums {
   const ConvolutionGeometry& convolution;
   const TapGroups& groups;
   BoxView<T> coarse, fine;
-  bool coarse_rows;  // of the result; else its columns
+  bool coarse_rows;  // true: coarse channels are the rows of the result; false: its columns
   TapSums sum;
 
   size_t taps() const { return static_cast<size_t>(convolution.kernel[2]); }
 
-  // Rows of the voxels of some lines. True for each tap that any of them has.
+  // Finds the rows of the voxels in some lines. Returns true for each tap that any of them has.
   std::vector<bool> find_rows(int64_t first_tap, int64_t first_line, int64_t last_line, int64_t channel, int64_t column,
                               TransposedScratch<T>& scratch) const {
     groups.voxels(kAllVoxels, first_line, last_line, scratch.voxels);
@@ -87,7 +87,7 @@ struct TransposedSums {
     for (size_t k = 0; k < taps(); ++k) {
       const auto tap = static_cast<int64_t>(k);
       float* of_tap = sums + tap * channels * width;
-      if (!begun[k]) std::fill_n(of_tap, channels * width, 0.0F);  // a tap that no voxel has
+      if (!begun[k]) std::fill_n(of_tap, channels * width, 0.0F);  // a tap without voxels
       put(of_tap, first_tap + tap, channel, channels, column, width);
     }
   }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Weight gradients for kernels that read one side channel by channel (TransposedOuter). That is the coarse grid's, each voxel of
-// which meets a voxel of the fine one in every tap: it is transposed once for a row of taps and a panel of fine channels.
+// Weight gradients for kernels that read one side channel by channel (TransposedOuter): the coarse grid's. Each of its voxels
+// meets a fine voxel in every tap, so it is transposed once for a row of taps and a panel of fine channels.
 #pragma once
 
 #include "ops/convolution/convolution_cpu.h"
@@ -8,7 +8,7 @@
 
 namespace welkin::ops {
 
-// As sum_tap_outers.
+// Like sum_tap_outers.
 template <typename T>
 void sum_transposed_outers(const TransposedOuter<T>& kernel, const ConvolutionGeometry& convolution, Grid left_grid,
                            const BoxView<T>& left, const BoxView<T>& right, const TapSums& sum);

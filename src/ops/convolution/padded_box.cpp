@@ -12,12 +12,12 @@
 namespace welkin::ops {
 namespace padded_box_detail {
 
-// `bytes` and up to kGatherBytes - 1 more: short copies of unknown length are slow as calls.
+// Copies `bytes` and up to kGatherBytes - 1 more: calls for short copies of unknown length are slow.
 void copy_over(char* to, const char* from, int64_t bytes) {
   for (int64_t i = 0; i < bytes; i += kGatherBytes) std::memcpy(to + i, from + i, kGatherBytes);
 }
 
-// `count` voxels of channels that lie `channel_stride` apart, side by side; a fixed number of channels in rows is vector code.
+// Interleaves `count` voxels of channels that are `channel_stride` apart; a fixed number of channels makes vector code.
 template <int C, typename T>
 void weave_rows(const T* from, int64_t channel_stride, int64_t count, T* to) {
   for (int64_t w = 0; w < count; ++w) {

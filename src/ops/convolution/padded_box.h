@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The fine grid of a convolution with few channels as matmuls read it: what the taps of a coarse voxel read is one column.
+// The fine grid of a convolution with few channels, as operand of matmuls: the inputs of a coarse voxel's taps are one column.
 #pragma once
 
 #include <array>
@@ -11,7 +11,7 @@
 
 namespace welkin::ops {
 
-inline constexpr int64_t kGatherBytes = 16;  // columns are copied in pieces of so many
+inline constexpr int64_t kGatherBytes = 16;  // columns are copied in pieces of this size
 
 // A fine box with any strides: batch, channel, three axes; elements.
 template <typename T>
@@ -21,20 +21,20 @@ struct NarrowBox {
   std::array<int64_t, 5> strides{};
 };
 
-// The fine box as kernels read it: channels-last, with zero voxels where taps reach over its edges, so that what the taps of one
-// plane along the last axis read is contiguous.
+// The fine box as kernels read it: channels-last, with zero voxels where taps reach over its edges, so that the inputs of one
+// plane's taps along the last axis are contiguous.
 template <typename T>
 class PaddedBox {
  public:
   PaddedBox(const ConvolutionGeometry& convolution, const NarrowBox<T>& from);
 
   int64_t channels() const { return channels_; }
-  // The column of coarse voxels [first, first + count), numbered through batch and axes: for each `depth()` elements, zero behind
-  // taps * channels; writes up to 16 bytes more.
+  // The columns of coarse voxels [first, first + count), numbered through batch and axes: `depth()` elements each, zero behind
+  // taps * channels. Writes up to 16 bytes more.
   void columns(int64_t first, int64_t count, T* to) const;
   int64_t depth() const { return depth_; }
 
-  // The same column where it lies: pieces of segment() elements at row(voxel) plus each of offsets().
+  // The same column in place: pieces of segment() elements at row(voxel) plus each of offsets().
   const T* row(int64_t voxel) const;
   std::vector<int64_t> offsets() const;
   int64_t segment() const { return convolution_.kernel[2] * channels_; }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Any processor family but x86-64: the portable kernels.
+// Processor families other than x86-64: the portable kernels.
 #include "ops/arithmetic/update_kernel.h"
 #include "ops/base/instruction_support.h"
 #include "ops/cpu/attention/attention_kernel.h"

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What an x86-64 CPU has, and its kernels.
+// Features of an x86-64 CPU, and its kernels.
 #include <cpuid.h>
 #include <sys/syscall.h>
 #include <unistd.h>
@@ -23,7 +23,7 @@ constexpr unsigned int kAmxBf16 = 22;
 constexpr unsigned int kAvx512Fp16 = 23;
 constexpr unsigned int kAmxTile = 24;
 
-// A bit of EDX of leaf 7.
+// Tests a bit of EDX of leaf 7.
 bool has_extended_feature(unsigned int bit) {
   unsigned int a = 0;
   unsigned int b = 0;
@@ -32,7 +32,7 @@ bool has_extended_feature(unsigned int bit) {
   return __get_cpuid_count(7, 0, &a, &b, &c, &d) != 0 && (d >> bit & 1U) != 0;
 }
 
-// Linux keeps the registers of tiles (8 KiB a thread) only for processes that ask, from 5.16 on; asked again, it says the same.
+// Linux saves tile registers (8 KiB a thread) only for processes that request it, from 5.16 on. Repeated requests are harmless.
 bool may_use_tiles() {
   constexpr long kRequestComponent = 0x1023;  // ARCH_REQ_XCOMP_PERM
   constexpr long kTileData = 18;              // XFEATURE_XTILEDATA
@@ -53,7 +53,7 @@ bool has_fast_bf16_dot() {
   return has_dot && (said ? *said == Bf16Dot::Fast : cpu_is_amd());
 }
 
-// The set's own of three tables, each from a source of its own.
+// The set's own of three tables, each from its own source.
 template <typename Table>
 const Table& table_of(InstructionSet set, const Table& (*portable)(), const Table& (*avx2)(), const Table& (*avx512)()) {
   switch (set) {

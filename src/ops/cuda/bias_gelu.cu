@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The CUDA kernels of ops/arithmetic/bias_gelu_kernel.h: a block per row forward; backward a block per 32 packs of columns of a
-// chunk of rows.
+// The CUDA kernels of ops/arithmetic/bias_gelu_kernel.h: forward one block per row; backward one block per 32 packs of columns
+// of a chunk of rows.
 #include "ops/cuda/bias_gelu.h"
 #include "ops/cuda/chunk_sums.cuh"
 #include "ops/cuda/pack.cuh"
@@ -11,15 +11,15 @@ namespace {
 constexpr int kMostGeluThreads = 256;
 constexpr int64_t kMostGeluBlocks = 65536;
 constexpr int kGeluLanes = 32;  // of a block of the backward pass
-constexpr int kGeluRows = 8;    // that it has under way
+constexpr int kGeluRows = 8;    // rows that it processes at a time
 
 // The standard normal distribution and its density.
 struct Normal {
   float below, density;
 };
 
-// For what is rounded to 16 bits: one exponential makes both, where erff and expf would take longer than the memory. Abramowitz
-// and Stegun, 7.1.26, of the smaller tail: an error of 7.5e-8 at most.
+// For results that are rounded to 16 bits: one exponential gives both; erff and expf would take longer than the memory.
+// Abramowitz and Stegun, 7.1.26, for the smaller tail: the error is at most 7.5e-8.
 template <typename Low>
 __device__ __forceinline__ Normal normal_at(float x) {
   const float exponential = __expf(-0.5F * x * x);
@@ -50,8 +50,8 @@ __global__ void gelu_forward_kernel(GeluForward<Low> call) {
   }
 }
 
-// A lane's N columns in every kGeluRows-th row of the chunk, from its row `first` on; their gradients' sums, before they are
-// rounded.
+// A lane's N columns in every kGeluRows-th row of the chunk, starting at row `first`, and the sums of their gradients before
+// rounding.
 template <int N, typename Low>
 __device__ __forceinline__ void gelu_backward_share(const GeluBackward<Low>& call, int64_t chunk, int64_t column, int first,
                                                     float (&sums)[N]) {
@@ -95,7 +95,7 @@ __global__ void gelu_backward_kernel(GeluBackward<Low> call, float* partials) {
   }
 }
 
-// As many warps as a row of packs needs.
+// Uses as many warps as a row of packs needs.
 template <int N, typename Low>
 cudaError_t launch_forward(const GeluForward<Low>& call, cudaStream_t stream) {
   const int64_t threads = ((call.width + N - 1) / N + 31) / 32 * 32;
@@ -124,7 +124,7 @@ cudaError_t launch_gelu_forward(const GeluForward<Low>& call, cudaStream_t strea
 
 template <typename Low>
 cudaError_t launch_gelu_backward(const GeluBackward<Low>& call, float* partials, float* grad_bias, cudaStream_t stream) {
-  constexpr int kPack = 4;  // more columns of a block would leave too few blocks
+  constexpr int kPack = 4;  // wider blocks would be too few
   const cudaError_t error = are_of_packs<kPack>(call.width, call.grad_out, call.x, call.bias, call.out, call.grad_x)
                                 ? launch_backward<kPack>(call, partials, stream)
                                 : launch_backward<1>(call, partials, stream);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The CUDA kernels of ops/arithmetic/bias_leaky_relu_kernel.h. A block has as many rows under way as its threads make of them, a
-// pack of columns each: boxes have 64 channels where they are large and 512 where they are small.
+// The CUDA kernels of ops/arithmetic/bias_leaky_relu_kernel.h. Each thread takes a pack of columns, and a block as many rows at
+// a time as its threads fill: boxes have 64 channels where they are large and 512 where they are small.
 #include "ops/cuda/bias_leaky_relu.h"
 #include "ops/cuda/chunk_sums.cuh"
 #include "ops/cuda/pack.cuh"
@@ -11,7 +11,7 @@ namespace {
 constexpr int kLeakyReluThreads = 256;
 constexpr int64_t kMaxLeakyReluBlocks = 65536;
 
-// Threads on a row, and rows that a block has under way.
+// Threads per row, and rows that a block processes at a time.
 struct LeakyReluShape {
   int lanes, rows;
 };
@@ -42,8 +42,8 @@ __global__ void __launch_bounds__(kLeakyReluThreads) leaky_relu_forward_kernel(L
   }
 }
 
-// A thread's N columns in every shape.rows-th row of the chunk, from its row `first` on; their gradients' sums, before they are
-// rounded.
+// A thread's N columns in every shape.rows-th row of the chunk, starting at row `first`, and the sums of their gradients before
+// rounding.
 template <int N, typename Low>
 __device__ __forceinline__ void leaky_relu_backward_share(const LeakyReluBackward<Low>& call, int64_t chunk, int64_t column,
                                                           int first, int step, float (&sums)[N]) {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The launches of ops/arithmetic/bias_leaky_relu_kernel.h, on raw pointers: no torch, so that nvcc parses little. What
-// cudaGetLastError says of the launch comes back.
+// Launches of ops/arithmetic/bias_leaky_relu_kernel.h, on raw pointers and without torch, so that nvcc parses little. They
+// return cudaGetLastError of the launch.
 #pragma once
 
 #include <cuda_bf16.h>

@@ -8,12 +8,12 @@ namespace welkin::ops {
 namespace {
 
 constexpr int kBlocksThreads = 256;
-// Accesses of a thread under way: of 2 bytes each one would not fill the memory's pipes.
+// Accesses of a thread in flight: single accesses of 2 bytes would not saturate the memory.
 template <int N>
 constexpr int kBlocksAhead = N == 1  ? 4
                              : N < 8 ? 2
                                      : 1;
-constexpr int64_t kMostBlocksRows = 1 << 20;  // side by side; more take turns
+constexpr int64_t kMostBlocksRows = 1 << 20;  // blocks of a launch; they loop over more rows
 
 template <int N, typename Low>
 __global__ void __launch_bounds__(kBlocksThreads) to_blocks_kernel(ToBlocks<Low> call) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Launches of box_blocks.cu. Pointers are the device's.
+// Launches of box_blocks.cu. Pointers are on the device.
 #pragma once
 
 #include <cuda_bf16.h>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The last step of sums over rows that blocks have made chunk by chunk: over the chunks, in the same order every time.
+// The last step of sums over rows: adds up the blocks' chunks in a fixed order.
 #pragma once
 
 #include <cuda_runtime_api.h>
@@ -10,7 +10,7 @@ namespace welkin::ops {
 namespace {
 
 constexpr int kSumLanes = 32;  // columns of a block
-constexpr int kSumRows = 16;   // chunks that it has under way
+constexpr int kSumRows = 16;   // chunks that it adds at a time
 
 // partials (chunks, columns), out (columns).
 __global__ void chunk_sums_kernel(const float* partials, int64_t chunks, int64_t columns, float* out) {

@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
-// The CUDA kernels of ops/arithmetic/error_sums_kernel.h: a block per chunk of a sample's rows, its warps a row each; then a warp
+// The CUDA kernels of ops/arithmetic/error_sums_kernel.h: a block per chunk of a sample's rows, one warp per row; then one warp
 // per sample.
 #include "ops/cuda/error_sums.h"
 
 namespace welkin::ops {
 namespace {
 
-constexpr int64_t kMostErrorSamples = 256;  // side by side; more take turns
+constexpr int64_t kMostErrorSamples = 256;  // blocks of a launch; they loop over more samples
 
-// The same bits in every lane: a sum of two does not depend on their order.
+// Gives the same bits in every lane: a sum of two does not depend on their order.
 template <typename Real>
 __device__ ErrorPair<Real> lane_sums(ErrorPair<Real> value) {
   for (int distance = kErrorLanes / 2; distance > 0; distance /= 2) {
@@ -37,7 +37,7 @@ __global__ void error_partials_kernel(ErrorCall<Low> call, ErrorPair<float>* par
       }
       partials[sample * gridDim.x + blockIdx.x] = total;
     }
-    __syncthreads();  // before the shares of the next sample
+    __syncthreads();  // before the partial sums of the next sample
   }
 }
 

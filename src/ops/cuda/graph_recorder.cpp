@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Recordings as CUDA graphs, for ops/device/device_graph.h. Capture is per thread: reading threads may copy and allocate
-// meanwhile, and the watchdog of c10d's NCCL may ask for the events of earlier calls. Kernels of the backward pass are captured
-// too, although autograd's threads launch them: a capture follows its stream, and from there to the streams of NCCL, which wait
-// for it and which it waits for. c10d does not show its watchdog what it captures.
+// meanwhile, and the watchdog of c10d's NCCL may query the events of earlier calls. Kernels of the backward pass are captured,
+// too, although autograd's threads launch them: a capture follows its stream, and from there NCCL's streams, which wait
+// for it and for which it waits. c10d hides captured calls from its watchdog.
 #include <ATen/cuda/CUDAGraph.h>
 #include <c10/core/Event.h>
 #include <c10/cuda/CUDACachingAllocator.h>
@@ -41,10 +41,10 @@ class CudaGraphRecorder final : public GraphRecorder {
 
   size_t record(const std::function<void()>& work) override {
     const c10::cuda::CUDAStreamGuard guard(stream_);
-    // What is cached for eager work is of no use to the recordings, which have a pool of their own.
+    // Cached eager memory is useless for the recordings, which have their own pool.
     c10::cuda::device_synchronize();
     c10::cuda::CUDACachingAllocator::emptyCache();
-    // Kept before it is made: where a capture fails, torch's allocator asks the graph on.
+    // Stored before the capture: if that fails, torch's allocator still uses the graph.
     at::cuda::CUDAGraph& graph = *graphs_.emplace_back(std::make_unique<at::cuda::CUDAGraph>());
     graph.capture_begin(pool_, cudaStreamCaptureModeThreadLocal);
     try {
@@ -65,7 +65,7 @@ class CudaGraphRecorder final : public GraphRecorder {
   void wait() override { stream_.synchronize(); }
 
  private:
-  // The stream must leave the capture; that what was captured is of no use is no news.
+  // Ends the capture of the stream. An error about the invalid graph is expected.
   static void abandon(at::cuda::CUDAGraph& graph) noexcept {
     try {
       graph.capture_end();
@@ -74,7 +74,7 @@ class CudaGraphRecorder final : public GraphRecorder {
   }
 
   c10::cuda::CUDAStream stream_;
-  c10::MempoolId_t pool_;  // of all recordings: they never run at the same time
+  c10::MempoolId_t pool_;  // shared by all recordings: they never run at the same time
   std::vector<std::unique_ptr<at::cuda::CUDAGraph>> graphs_;
 };
 

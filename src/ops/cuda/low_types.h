@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the kernels of this library ask of the tensors that they are given: a type of activations that they are made for, and
+// Requirements of this library's kernels on their tensors: a supported type of activations, and
 // memory without gaps on one device.
 #pragma once
 
@@ -10,7 +10,7 @@
 
 namespace welkin::ops {
 
-// body(a value of the CUDA type of `type`). `name`: the operator, for the error.
+// Calls body(a value of the CUDA type of `type`). `name`: the operator, for the error.
 template <typename Body>
 void for_low_type(const char* name, at::ScalarType type, const Body& body) {
   switch (type) {

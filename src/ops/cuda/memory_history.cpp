@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// torch's own record of a GPU's memory and its cap, for ops/device/device_memory.h.
+// torch's own record of a GPU's memory and its limit, for ops/device/device_memory.h.
 #include <c10/cuda/CUDACachingAllocator.h>
 #include <torch/csrc/cuda/memory_snapshot.h>
 
@@ -12,7 +12,7 @@ void begin_history(size_t max_events) {
   torch::cuda::_record_memory_history(std::string("all"), std::string("all"), "all", max_events);
 }
 
-// A share of 1 lifts a cap that was set before, and sets none.
+// A share of 1 lifts an earlier limit, and sets none.
 void limit_share(double share, c10::DeviceIndex index) {
   if (share == c10::cuda::CUDACachingAllocator::getMemoryFraction(index)) return;
   c10::cuda::CUDACachingAllocator::setMemoryFraction(share, index);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The functions of ops/update/device_update.h on CUDA tensors. Workspaces come from torch's allocator on the current stream,
-// which gives them to nobody else before this stream has done with them.
+// The functions of ops/update/device_update.h on CUDA tensors. Workspaces come from torch's allocator on the current stream;
+// it reuses them only after this stream has finished with them.
 #include "ops/cuda/multi_update.h"
 
 #include <ATen/core/Tensor.h>
@@ -21,7 +21,7 @@ const float* scalar_on(const at::Tensor& scalar, c10::Device device, const char*
   return scalar.const_data_ptr<float>();
 }
 
-// What is of the device of `rate` is of that of the runs: the optimizer's lists are of one device.
+// The runs are on the device of `rate`: the optimizer's lists belong to one device.
 template <typename Rule, typename Settings>
 void update_all(const std::vector<UpdateSpan>& runs, const Settings& settings, const UpdateScalars& scalars, bool counts_steps) {
   const c10::Device device = scalars.rate.device();

@@ -5,7 +5,7 @@
 namespace welkin::ops {
 namespace {
 
-constexpr int kNormThreads = 1024;  // of the one block that adds what the others have found
+constexpr int kNormThreads = 1024;  // of the single block that adds the others' sums
 
 __global__ void prepare_adam(AdamSettings settings, ScalarPointers in, PreparedRule<AdamRule>* out) {
   *out = prepared_rule(settings, *in.rate, *in.steps, *in.gradient_scale, *in.found_inf);
@@ -21,7 +21,7 @@ __global__ void __launch_bounds__(kUpdateThreads)
   update_share(*prepared, piece_at(table, static_cast<int32_t>(blockIdx.x)), static_cast<int>(threadIdx.x), kUpdateThreads);
 }
 
-// The sum of the threads' numbers, for thread 0; nothing for the others.
+// The sum of the threads' numbers, returned to thread 0; undefined for the others.
 template <int Threads>
 __device__ double block_sum(double mine) {
   __shared__ double sums[Threads];

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The launches of the optimizer updates' CUDA kernels, on raw pointers: no torch, so that nvcc parses little. What
-// cudaGetLastError says of the launch comes back. All pointers are of the stream's device.
+// Launches of the optimizer updates' CUDA kernels, on raw pointers and without torch, so that nvcc parses little. They
+// return cudaGetLastError of the launch. All pointers are on the stream's device.
 #pragma once
 
 #include <cuda_runtime_api.h>
@@ -9,7 +9,7 @@
 
 namespace welkin::ops {
 
-// Single floats.
+// Pointers to single floats.
 struct ScalarPointers {
   const float* rate = nullptr;
   const float* gradient_scale = nullptr;
@@ -24,7 +24,7 @@ cudaError_t prepare_update(const SgdSettings& settings, const ScalarPointers& sc
 cudaError_t launch_update(const UpdateTable& table, const PreparedRule<AdamRule>* rule, cudaStream_t stream);
 cudaError_t launch_update(const UpdateTable& table, const PreparedRule<SgdRule>* rule, cudaStream_t stream);
 
-// A sum of the gradients' squares per piece of the table.
+// One sum of squared gradients per piece of the table.
 cudaError_t launch_square_sums(const UpdateTable& table, double* partials, cudaStream_t stream);
 // norm = sqrt(sum of partials).
 cudaError_t launch_norm(const double* partials, int64_t count, float* norm, cudaStream_t stream);

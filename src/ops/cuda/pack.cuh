@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Neighbours of an array in accesses of up to 16 bytes: a kernel that is bound by memory and takes 2 bytes at a time has too few
-// of them under way.
+// Accesses neighbours of an array by up to 16 bytes: a memory-bound kernel with accesses of 2 bytes has too few bytes in
+// flight.
 #pragma once
 
 #include <cuda_runtime_api.h>
@@ -11,7 +11,7 @@
 namespace welkin::ops {
 namespace {
 
-// What is read or written at once.
+// The type of one access.
 template <int Bytes>
 struct WordOf {
   using Type = uint4;
@@ -50,7 +50,7 @@ __device__ __forceinline__ Pack<T, N> load_pack(const T* from) {
   return out;
 }
 
-// By an instruction that is named: nvcc would write what was made lane by lane in pieces.
+// Uses an explicit instruction: nvcc would split a store of values computed lane by lane.
 template <int N, typename T>
 __device__ __forceinline__ void store_pack(const Pack<T, N>& values, T* to) {
   using Word = typename Pack<T, N>::Word;
@@ -60,7 +60,7 @@ __device__ __forceinline__ void store_pack(const Pack<T, N>& values, T* to) {
   for (int w = 0; w < Pack<T, N>::kWords; ++w) __stcg(reinterpret_cast<Word*>(to) + w, words[w]);
 }
 
-// Whether rows of `width` elements of these arrays, without gaps, consist of packs. A null array does.
+// True if rows of `width` elements of these arrays, without gaps, consist of whole packs. Null arrays are ignored.
 template <int N, typename... T>
 bool are_of_packs(int64_t width, const T*... arrays) {
   return width % N == 0 && ((reinterpret_cast<uintptr_t>(arrays) % sizeof(typename Pack<T, N>::Word) == 0) && ...);

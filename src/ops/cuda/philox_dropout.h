@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The launch of the CUDA kernel of welkin::philox_dropout, on raw pointers: no torch, so that nvcc parses little.
+// The launch of the CUDA kernel of welkin::philox_dropout, on raw pointers and without torch, so that nvcc parses little.
 #pragma once
 
 #include <cuda_runtime_api.h>
@@ -20,7 +20,7 @@ struct MaskLaunch {
   MaskType type = MaskType::Float32;
 };
 
-// On the stream; all pointers are of its device. What cudaGetLastError says of the launch.
+// Launches on the stream; all pointers are on its device. Returns cudaGetLastError of the launch.
 cudaError_t launch_mask(const MaskLaunch& launch, cudaStream_t stream);
 
 }  // namespace welkin::ops

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// The CUDA kernels of ops/norm/residual_norm.h: a warp per row. Rows of up to 2048 columns, in packs of four, stay in registers,
-// so each matrix is read once; up to 1536 the gradients of weight and bias are summed in the same pass, for which more registers
-// than 255 would be needed beyond. Other rows are read again from the caches.
+// The CUDA kernels of ops/norm/residual_norm.h: a warp per row. Rows of up to 2048 columns, in packs of four, stay in
+// registers, so each matrix is read once. Up to 1536 columns the same pass sums the gradients of weight and bias; more columns
+// would need more than 255 registers. Other rows are reread from the caches.
 #include "ops/cuda/chunk_sums.cuh"
 #include "ops/cuda/pack.cuh"
 #include "ops/cuda/residual_norm.h"
@@ -13,7 +13,7 @@ constexpr int64_t kMostNormBlocks = 65536;
 constexpr int kNormPack = 4;
 constexpr int kPackedColumns = kNormLanes * kNormPack;  // that a warp has at once
 
-// The same bits in every lane: a sum of two does not depend on their order.
+// Gives the same bits in every lane: a sum of two does not depend on their order.
 __device__ float lane_sum(float value) {
   for (int distance = kNormLanes / 2; distance > 0; distance /= 2) value += __shfl_xor_sync(0xFFFFFFFFU, value, distance);
   return value;
@@ -90,7 +90,7 @@ __global__ void norm_backward_kernel(NormBackward<Low> call) {
   }
 }
 
-// What a lane has of a row: the gradient times the weight, and the normalised values.
+// A lane's part of a row: the gradient times the weight, and the normalised values.
 template <int Packs>
 struct PackedRow {
   Pack<float, kNormPack> gradient[Packs], normed[Packs];
@@ -105,7 +105,7 @@ struct PackedSums {
 template <>
 struct PackedSums<0> {};
 
-// Reads a row, adds to the sums of columns where these are wanted, and returns the lane's part of the sums over the row.
+// Reads a row, adds to the column sums if requested, and returns the lane's part of the sums over the row.
 template <int Packs, bool SumsColumns, typename Low>
 __device__ __forceinline__ NormSums read_row(const NormBackward<Low>& call, int64_t row, int lane, PackedRow<Packs>& out,
                                              PackedSums<SumsColumns ? Packs : 0>& columns) {
@@ -157,7 +157,7 @@ __device__ __forceinline__ void write_row(const NormBackward<Low>& call, int64_t
   }
 }
 
-// A block has a chunk of rows.
+// One block per chunk of rows.
 template <int Packs, bool SumsColumns, typename Low>
 __global__ void __launch_bounds__(kNormRows* kNormLanes) packed_backward_kernel(NormBackward<Low> call, float* partials) {
   const int lane = static_cast<int>(threadIdx.x), first = static_cast<int>(threadIdx.y);
@@ -170,7 +170,7 @@ __global__ void __launch_bounds__(kNormRows* kNormLanes) packed_backward_kernel(
     write_row<Packs>(call, row, lane, values, {lane_sum(sums.plain), lane_sum(sums.scaled)});
   }
   if constexpr (SumsColumns) {
-    // Over the warps, a pack at a time: thread t sums column t of the 128 of the weight, then of the bias.
+    // Sums over the warps, a pack at a time: thread t sums column t of the 128 of the weight, then of the bias.
     __shared__ float shares[kNormRows][2][kPackedColumns];
     const int thread = first * kNormLanes + lane, which = thread / kPackedColumns, place = thread % kPackedColumns;
 #pragma unroll
@@ -185,7 +185,7 @@ __global__ void __launch_bounds__(kNormRows* kNormLanes) packed_backward_kernel(
       for (const auto& warp : shares) total += warp[which][place];
       const int64_t column = p * kPackedColumns + place;
       if (column < call.width) partials[(chunk * 2 + which) * call.width + column] = total;
-      __syncthreads();  // before the shares of the next pack
+      __syncthreads();  // before the partial sums of the next pack
     }
   }
 }
@@ -236,7 +236,7 @@ cudaError_t launch_columns(const NormBackward<Low>& call, float* partials, cudaS
   return cudaGetLastError();
 }
 
-// The gradients of the inputs, and the chunks' sums of those of weight and bias.
+// Gradients of the inputs, and the chunks' sums of the gradients of weight and bias.
 template <typename Low>
 cudaError_t launch_rows_and_chunks(const NormBackward<Low>& call, float* partials, cudaStream_t stream) {
   const bool is_packed =

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The CUDA kernel of welkin::crop_samples: a block per tile of a sample, 32 columns by 32 cells of one more axis, through shared
-// memory. A turn lets the source's last axis run along any axis of the output. Tiles lie along that one: a warp reads
+// The CUDA kernel of welkin::crop_samples: a block per tile of a sample, 32 columns by 32 cells of another axis, through shared
+// memory. After a turn the source's last axis may run along any axis of the output; tiles include that axis. So a warp reads
 // neighbours of the source and writes neighbours of the output, channels-last or not.
 #include <cuda_bf16.h>
 #include <cuda_fp16.h>
@@ -11,14 +11,14 @@ namespace welkin::ops {
 namespace {
 
 constexpr int kTile = 32, kRows = 8, kChannels = 8;
-constexpr uint32_t kChannelsAtOnce = 4;  // whose reads are under way together
-// Reads are waited for, so many warps are under way (nvcc 13.0, sm_90: 64 registers, none spilt; 33 KiB shared).
+constexpr uint32_t kChannelsAtOnce = 4;  // channels whose reads are in flight together
+// Warps wait for reads, so many are resident (nvcc 13.0, sm_90: 64 registers, no spills; 33 KiB shared).
 constexpr int kBlocksAtOnce = 4;
 constexpr int64_t kMostBlocks = 65536;
 
 constexpr int64_t tiles_of(int64_t cells) { return (cells + kTile - 1) / kTile; }
 
-// Along planes or rows, whichever is more: a sample whose tiles are fewer leaves blocks idle.
+// Tiles along planes or rows, whichever are more: a sample with few tiles leaves blocks idle.
 int64_t tiles_of_sample(const CropTarget& target) {
   const int64_t planes = target.size[2], rows = target.size[3];
   const int64_t along_rows = planes * tiles_of(rows), along_planes = rows * tiles_of(planes);
@@ -27,7 +27,7 @@ int64_t tiles_of_sample(const CropTarget& target) {
 
 int64_t channel_chunks(const CropTarget& target) { return (target.size[1] + kChannels - 1) / kChannels; }
 
-// Axis of the source along which neighbours lie.
+// The axis of the source with contiguous cells.
 int nearest_axis(const CropSource& source) {
   int nearest = 2;
   for (int axis = 1; axis >= 0; --axis) {
@@ -38,7 +38,7 @@ int nearest_axis(const CropSource& source) {
 }
 
 struct TileGrid {
-  uint32_t tiles = 0, chunks = 0, count = 0;  // of a sample, of its channels, of all
+  uint32_t tiles = 0, chunks = 0, count = 0;  // of a sample, of its channels, of all samples
   int nearest = 2;
 };
 
@@ -60,7 +60,7 @@ struct TileSide {
 
 struct Tile {
   TileSide columns, other;
-  int64_t from = 0, to = 0;  // what sample and the third axis add to the place of an element
+  int64_t from = 0, to = 0;  // offsets of the sample and of the third axis
   bool is_empty = false, reads_columns = false;
 };
 
@@ -88,7 +88,7 @@ __device__ Tile tile_of(const CropSource& source, const CropTarget& target, cons
   return found;
 }
 
-// A column more keeps the banks of a column's lanes apart, eight numbers more those of the channels of a cell.
+// One more column separates the banks of a column's lanes, eight more numbers those of a cell's channels.
 struct TileValues {
   static constexpr uint32_t kRow = kTile + 1, kChannel = kTile * kRow + 8;
   float values[kChannels * kChannel];
@@ -98,7 +98,7 @@ struct TileValues {
   }
 };
 
-// Lanes run along the side where the source has neighbours.
+// Lanes run along the side that is contiguous in the source.
 template <typename From>
 __device__ void read_tile(const Tile& tile, int64_t channel_stride, uint32_t num_channels, const int64_t* channels,
                           const CropOp* ops, const From* from, TileValues& values) {
@@ -116,7 +116,7 @@ __device__ void read_tile(const Tile& tile, int64_t channel_stride, uint32_t num
   }
   for (uint32_t first = 0; first < num_channels; first += kChannelsAtOnce) {
     float read[kChannelsAtOnce][kRowsOfThread];
-    uint32_t negated = 0;  // a bit for each channel
+    uint32_t negated = 0;  // one bit per channel
 #pragma unroll
     for (uint32_t c = 0; c < kChannelsAtOnce; ++c) {
       const int64_t channel = channels[first + c < num_channels ? first + c : first];
@@ -140,7 +140,7 @@ __device__ void read_tile(const Tile& tile, int64_t channel_stride, uint32_t num
   }
 }
 
-// Lanes run along the columns, through the channels of each where these are next to each other.
+// Lanes run along the columns, and through the channels of each if these are contiguous.
 template <typename To>
 __device__ void write_tile(const Tile& tile, int64_t channel_stride, uint32_t num_channels, TileValues& values, To* to) {
   To* const begin = to + tile.to + tile.columns.first * tile.columns.stride;
@@ -155,7 +155,7 @@ __device__ void write_tile(const Tile& tile, int64_t channel_stride, uint32_t nu
     }
     return;
   }
-  // A lane's next place is 32 numbers on: columns and channels are counted on, not divided.
+  // A lane's next place is 32 numbers further: columns and channels are incremented, without division.
   const uint32_t first_column = threadIdx.x / num_channels, first_channel = threadIdx.x % num_channels;
   const uint32_t more_columns = kTile / num_channels, more_channels = kTile % num_channels;
   for (uint32_t row = threadIdx.y; row < tile.other.count; row += kRows) {
@@ -183,7 +183,7 @@ __global__ void __launch_bounds__(kTile* kRows, kBlocksAtOnce)
     const uint32_t chunk = block / grid.tiles % grid.chunks, b = block / grid.tiles / grid.chunks, first = chunk * kChannels;
     const uint32_t num_channels = all_channels - first < kChannels ? all_channels - first : kChannels;
     const Tile tile = tile_of(source, target, place[b], grid.nearest, b, block % grid.tiles);
-    if (tile.is_empty) continue;  // for all threads of the block
+    if (tile.is_empty) continue;  // the same for all threads of the block
     read_tile(tile, source.stride[0], num_channels, channels + b * all_channels + first, ops + first, from, values);
     __syncthreads();
     write_tile(tile, target.stride[1], num_channels, values, to + first * target.stride[1]);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The launch of the CUDA kernel of welkin::crop_samples, on raw pointers: no torch, so that nvcc parses little.
+// The launch of the CUDA kernel of welkin::crop_samples, on raw pointers and without torch, so that nvcc parses little.
 #pragma once
 
 #include <cuda_runtime_api.h>
@@ -23,7 +23,7 @@ struct CropLaunch {
 
 inline constexpr int64_t kMaxCropRows = int64_t{1} << 31;  // of the output, all samples and channels together
 
-// On the stream; all pointers are of its device. What cudaGetLastError says of the launch.
+// Launches on the stream; all pointers are on its device. Returns cudaGetLastError of the launch.
 cudaError_t launch_crop(const CropLaunch& launch, cudaStream_t stream);
 
 }  // namespace welkin::ops

@@ -31,8 +31,8 @@ class CudaStreamMarks final : public StreamMarks {
     return true;
   }
 
-  // A question beside the capture of another thread would end that, unless this thread says that it has nothing to do with it.
-  // After an error of the device nothing is passed any more.
+  // A query would invalidate another thread's capture, unless this thread's capture mode is thread-local.
+  // After a device error no mark counts as passed.
   bool is_passed(size_t slot) const override {
     const c10::cuda::CUDAStreamCaptureModeGuard beside_captures(cudaStreamCaptureModeThreadLocal);
     const cudaError_t said = C10_CUDA_ERROR_HANDLED(cudaEventQuery(events_.at(slot)));
@@ -41,7 +41,7 @@ class CudaStreamMarks final : public StreamMarks {
   }
 
  private:
-  std::vector<cudaEvent_t> events_;  // of a slot from its first mark on
+  std::vector<cudaEvent_t> events_;  // each created with its slot's first mark
 };
 
 StreamMarksPtr make_marks(size_t slots) { return std::make_unique<CudaStreamMarks>(slots); }

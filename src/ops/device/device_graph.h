@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Work of a device that is recorded once and started again as a whole (CUDA graphs): a step of hundreds of small kernels then
+// Device work that is recorded once and launched again as a whole (CUDA graphs): a step of hundreds of small kernels then
 // costs the host one call. The recorder is in libwelkin_cuda.so.
 #pragma once
 
@@ -11,25 +11,25 @@
 
 namespace welkin::ops {
 
-// Used by one thread. What it makes lives as long as it does.
+// Used by one thread. Its recordings live as long as it does.
 class GraphRecorder {
  public:
   virtual ~GraphRecorder() = default;
 
-  // Runs `work` on the recorder's own stream: after everything already queued on the current stream and before anything queued
-  // later. record() and replay() are called inside.
+  // Runs `work` on the recorder's own stream: after all work queued on the current stream and before any queued
+  // later. Call record() and replay() inside of it.
   virtual void run(const std::function<void()>& work) = 0;
 
-  // Calls `work` once and keeps what it sends to the device, of which nothing runs. It may not wait for the device, nor read from
-  // it; other threads may. What its tensors point to must stay where it is, and tensors that it makes stay valid, to be read
-  // after a replay, as long as one holds them. Returns the number of the recording; an error of `work` passes through.
+  // Calls `work` once and records its launches, none of which run. `work` must not wait for the device, nor read from
+  // it; other threads may. Memory of its tensors must stay in place. Tensors that it makes stay valid while they are held, and
+  // can be read after a replay. Returns the number of the recording; an error of `work` passes through.
   virtual size_t record(const std::function<void()>& work) = 0;
 
-  // Starts a recording; on the device it runs after what the stream has got so far. Recordings share their memory: they are
-  // started in the order in which they were recorded, each once or several times in a row.
+  // Launches a recording; on the device it runs after all earlier work of the stream. Recordings share their memory: replay
+  // them in the order in which they were recorded, each once or several times in a row.
   virtual void replay(size_t recording) = 0;
 
-  // Waits until the device has done all that was started.
+  // Waits until the device has finished all launched work.
   virtual void wait() = 0;
 };
 using GraphRecorderPtr = std::unique_ptr<GraphRecorder>;

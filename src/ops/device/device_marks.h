@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// How far a device is with what its host has sent it: marks between the calls of a stream, which the device passes. The host asks
-// without waiting. They are events of CUDA, in libwelkin_cuda.so.
+// Progress of a device through the work of its host: marks between the calls of a stream, which the device passes. The host can
+// query them without waiting. They are CUDA events, in libwelkin_cuda.so.
 #pragma once
 
 #include <cstddef>
@@ -12,11 +12,11 @@ class StreamMarks {
  public:
   virtual ~StreamMarks() = default;
 
-  // Behind all that the current stream of the current device has got. A slot's mark before is forgotten. False while the stream
-  // is captured: what it gets then runs with a replay, and nothing is marked.
+  // Places a mark behind all work of the current device's current stream, in place of the slot's earlier one. False during a
+  // capture of the stream: its work will run in a replay, and nothing is marked.
   virtual bool place(size_t slot) = 0;
 
-  // Whether the device is past the slot's mark, which has been placed. On any thread, also beside a capture.
+  // True if the device has passed the slot's mark, which must have been placed. From any thread, even during a capture.
   virtual bool is_passed(size_t slot) const = 0;
 };
 using StreamMarksPtr = std::unique_ptr<StreamMarks>;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What torch's allocator of a GPU can do beyond its device-neutral interface: a record of its blocks, and a cap. It is in torch's
-// CUDA library, which only libwelkin_cuda.so links.
+// Functions of torch's GPU allocator beyond its device-neutral interface: a record of its blocks, and a limit. They are in
+// torch's CUDA library, which only libwelkin_cuda.so links.
 #pragma once
 
 #include <c10/core/Device.h>
@@ -15,7 +15,7 @@ struct DeviceMemoryHistory {
   std::string (*snapshot)() = nullptr;  // a pickle of torch.cuda.memory._snapshot()
 };
 
-// Caps what this process's tensors take of a GPU's memory, as a share in (0, 1] of all that it has.
+// Limits the GPU memory of this process's tensors to a share in (0, 1] of the whole memory.
 using LimitDeviceMemory = void (*)(double share, c10::DeviceIndex index);
 
 }  // namespace welkin::ops

@@ -3,7 +3,7 @@
 
 namespace welkin::ops {
 
-// Within a function: the initialisers of a library fill it.
+// A function's static variable, since the library's initialisers fill it.
 DeviceOps& device_ops() {
   static DeviceOps ops;
   return ops;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// All that libwelkin_cuda.so brings: kernels, recorded graphs, marks in streams, memory records, and the back end of collectives.
+// The interface of libwelkin_cuda.so: kernels, recorded graphs, marks in streams, memory records, and back end of collectives.
 #pragma once
 
 #include <c10/util/intrusive_ptr.h>
@@ -19,12 +19,12 @@ class Store;
 
 namespace welkin::ops {
 
-// The back end of the member `place` of `size`; the store's keys are the group's own. Its connections are made by the first call,
-// on the GPU of that call's tensors. Throws c10::Error where there is no GPU.
+// The back end of member `place` of `size`; the store's keys belong to the group. The first call makes its connections, on the
+// GPU of that call's tensors. Throws c10::Error without a GPU.
 using MakeDeviceBackend = c10::intrusive_ptr<c10d::Backend> (*)(const c10::intrusive_ptr<c10d::Store>& store, int place, int size,
                                                                 std::chrono::milliseconds deadline);
 
-// The current GPU's place: machine and address on its bus. Parts of one GPU (MIG) have the same.
+// Name of the current GPU's place: machine and bus address. Parts of one GPU (MIG) share it.
 using NameOfGpu = std::string (*)();
 
 struct DeviceOps {
@@ -38,11 +38,11 @@ struct DeviceOps {
   MakeStreamMarks make_stream_marks = nullptr;
   DeviceMemoryHistory memory_history;
   LimitDeviceMemory limit_memory = nullptr;
-  NameOfGpu gpu_name = nullptr;              // wherever make_backend is not
-  MakeDeviceBackend make_backend = nullptr;  // null too where the library was built without NCCL's header
+  NameOfGpu gpu_name = nullptr;              // not null if make_backend is not
+  MakeDeviceBackend make_backend = nullptr;  // also null if the library was built without NCCL's header
 };
 
-// The one of this process. libwelkin_cuda.so fills it while it is loaded; before, every function is null.
+// The table of this process. libwelkin_cuda.so fills it while it is loaded; before, every function is null.
 DeviceOps& device_ops();
 
 }  // namespace welkin::ops

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Who multiplies what: blocks of rows of the left operand, packed by the thread that needs them to stay in its own cache, times
+// Divides the matmul: each thread packs blocks of rows of the left operand, which stay in its cache, and multiplies them by
 // all columns of the right one, which is packed once for all threads. Long sums are made of short ones, by the depth alone.
 #include "ops/gemm/amx_matmul.h"
 
@@ -17,10 +17,10 @@
 namespace welkin::ops {
 namespace {
 
-constexpr int64_t kMostDepth = 1536;     // that is packed at a time
-constexpr int64_t kNearDepth = 256;      // 32 packed columns of it stay in a cache of the first level
-constexpr int64_t kLeftBytes = 1 << 20;  // of a packed block of rows: half a cache of the second level
-constexpr int64_t kMostRows = 512;       // of it
+constexpr int64_t kMostDepth = 1536;     // depth packed at a time
+constexpr int64_t kNearDepth = 256;      // 32 packed columns of this depth stay in a first-level cache
+constexpr int64_t kLeftBytes = 1 << 20;  // of a packed block of rows: half a second-level cache
+constexpr int64_t kMostRows = 512;       // rows of such a block
 constexpr int64_t kLeastRows = 64;
 constexpr int64_t kLeastWork = 1 << 22;  // multiplications
 
@@ -40,7 +40,7 @@ struct Matmul {
   float* to;
 };
 
-// How many rows a block has, and into how many groups its columns are divided for as many tasks.
+// Rows per block, and number of column groups, which give as many tasks as there are threads.
 struct Division {
   int64_t rows, groups;
 };
@@ -49,7 +49,7 @@ Division division_of(int64_t rows, int64_t depth) {
   const int64_t threads = at::get_num_threads();
   const int64_t fits = kLeftBytes / (packed_tile(depth) / kMatrixTile * static_cast<int64_t>(sizeof(Bf16)));
   const int64_t most = std::clamp(fits / kMatrixBlock * kMatrixBlock, kMatrixBlock, kMostRows);
-  const int64_t even = up_to(blocks_of(rows, most), threads);  // as many for each thread
+  const int64_t even = up_to(blocks_of(rows, most), threads);  // equally many for each thread
   const int64_t blocks = rows / even >= kLeastRows ? even : blocks_of(rows, most);
   return {up_to(blocks_of(rows, blocks), kMatrixBlock), std::max<int64_t>(1, threads / blocks)};
 }
@@ -70,7 +70,7 @@ class DepthsOfMatmul {
     });
     const int64_t blocks = blocks_of(p_.rows, division_.rows), groups = division_.groups;
     at::parallel_for(0, blocks * groups, 1, [&](int64_t first, int64_t last) {
-      // Each thread keeps its own: memory of this size comes from the kernel, cleared, every time.
+      // Kept by each thread: memory of this size would be mapped and cleared by the kernel every time.
       static thread_local AlignedBuffer<Bf16> left;
       static thread_local AlignedBuffer<float> sums;
       left.reserve(division_.rows / kMatrixTile * tile_);

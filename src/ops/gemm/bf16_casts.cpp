@@ -20,7 +20,7 @@ bool is_for_kernel(const at::Tensor& x, at::ScalarType type) {
 
 const Bf16* bf16_of(const at::Tensor& x) { return static_cast<const Bf16*>(x.const_data_ptr()); }
 
-// kernel(from, to, count) for parts of the values.
+// Calls kernel(from, to, count) for parts of the values.
 template <typename From>
 void convert_values(void (*kernel)(const From*, float*, int64_t), const From* from, float* to, int64_t count) {
   at::parallel_for(0, count, kValuesPerTask, [=](int64_t begin, int64_t end) { kernel(from + begin, to + begin, end - begin); });

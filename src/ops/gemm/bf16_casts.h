@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Casts around matmuls that are made in float32, by our kernels for bfloat16 on a CPU (ops/cpu/elementwise/convert_kernel.h) and
-// by aten elsewhere. Each is one pass over memory. Differentiable, as aten's are: where a graph is made, they are aten's.
+// Casts for matmuls that are made in float32, by our kernels for bfloat16 on a CPU (ops/cpu/elementwise/convert_kernel.h) and
+// by aten elsewhere. Each is one pass over memory. Differentiable like aten's: when a graph is built, aten's are used.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -15,7 +15,7 @@ at::Tensor narrowed(const at::Tensor& x, at::ScalarType type, const at::Tensor& 
 
 // Float32 x with each value rounded to `type`, still float32.
 at::Tensor rounded(const at::Tensor& x, at::ScalarType type);
-// The same in the memory of x, which nobody else reads, where no graph is made.
+// The same, in place if no graph is built; x must have no other user.
 at::Tensor rounded_in_place(const at::Tensor& x, at::ScalarType type);
 
 }  // namespace welkin::ops

@@ -11,8 +11,8 @@
 namespace welkin::ops {
 namespace {
 
-// What has the bias added already, as it is; backward also the bias's gradient. Not marked as written to: at::linear's result is
-// a view, and the gradient of a view that is written to is copied four times.
+// Returns a sum that includes the bias already; the backward pass adds the bias gradient. Not marked as an in-place write:
+// at::linear's result is a view, and the gradient of an overwritten view is copied four times.
 struct AddedBias : torch::autograd::Function<AddedBias> {
   static at::Tensor forward(torch::autograd::AutogradContext* /*context*/, const at::Tensor& sum, const at::Tensor& /*bias*/) {
     return sum;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A linear layer on a GPU whose bias takes its gradient from one pass of our own over the gradient of the result, in float32;
+// A linear layer on a GPU whose bias gradient is one pass of our own over the result's gradient, summed in float32;
 // aten's sum in 16 bits takes five times as long there. The kernel is in libwelkin_cuda.so.
 #pragma once
 
@@ -7,10 +7,10 @@
 
 namespace welkin::ops {
 
-// Whether there is a kernel that sums the rows of these 16-bit numbers in float32.
+// True if there is a kernel that sums the rows of these 16-bit numbers in float32.
 bool has_column_sums(const at::Tensor& values);
 
-// Whether there is a kernel for this operand of a matmul, and this bias takes part in learning.
+// True if there is a kernel for this operand of a matmul, and this bias is trained.
 bool sums_bias_gradient(const at::Tensor& operand, const at::Tensor& bias);
 
 // at::linear(x, weight, bias), x (..., in), weight (out, in), bias (out) float32. Differentiable once.

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The bias's gradient is summed by blocks of rows, then the blocks are: by the shape alone, whatever the threads.
+// The bias gradient is summed by blocks of rows, then over the blocks: the order depends on the shape, not on the threads.
 #include "ops/gemm/gelu_cpu.h"
 
 #include <ATen/Parallel.h>
@@ -18,7 +18,7 @@ namespace {
 constexpr int64_t kGeluRowsPerTask = 32;
 constexpr int64_t kColumnsPerTask = 512;  // of the last sums
 
-// body(T{}, kernel) with the kernels' type for that of x.
+// Calls body(T{}, kernel) with the kernels' type for that of x.
 template <typename Body>
 void with_kernel(const at::Tensor& x, Body&& body) {
   const GeluKernels& kernels = gelu_kernels(instruction_set());
@@ -27,7 +27,7 @@ void with_kernel(const at::Tensor& x, Body&& body) {
   body(Bf16{}, kernels.of_bf16);
 }
 
-// body(task, begin, end) for blocks of rows.
+// Calls body(task, begin, end) for blocks of rows.
 template <typename Body>
 void for_row_blocks(int64_t rows, Body&& body) {
   at::parallel_for(0, (rows + kGeluRowsPerTask - 1) / kGeluRowsPerTask, 1, [&](int64_t first, int64_t last) {
@@ -53,7 +53,7 @@ at::Tensor forward_on_cpu(const at::Tensor& x, const at::Tensor& bias) {
   return out;
 }
 
-// partials (tasks, width) summed into grad_bias, a column's rows in order.
+// Sums partials (tasks, width) into grad_bias, each column in order.
 void sum_partials(const at::Tensor& partials, at::Tensor& grad_bias) {
   const int64_t tasks = partials.size(0), width = partials.size(1);
   const float* from = partials.const_data_ptr<float>();
@@ -66,7 +66,7 @@ void sum_partials(const at::Tensor& partials, at::Tensor& grad_bias) {
   });
 }
 
-// The gradient by x takes the place of the gradient that came: memory that is in the cache, and a third less to write.
+// The gradient of x overwrites the incoming gradient: its memory is in the cache, and a third less is written.
 GeluGradients backward_on_cpu(const at::Tensor& grad_out, const at::Tensor& x, const at::Tensor& bias) {
   RECORD_FUNCTION("welkin::bias_gelu_backward", std::vector<c10::IValue>());
   TORCH_CHECK(grad_out.scalar_type() == x.scalar_type() && grad_out.numel() == x.numel(), "bias_gelu: a gradient of its result");

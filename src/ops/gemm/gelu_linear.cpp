@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The matmuls stay aten's: they are what takes the time.
+// The matmuls are aten's: they take most of the time.
 #include "ops/gemm/gelu_linear.h"
 
 #include <ATen/TensorOperators.h>
@@ -21,7 +21,7 @@
 namespace welkin::ops {
 namespace {
 
-// Whose kernels take tensors of this device: what was installed, before what is built in. Null: nobody's.
+// The kernels for tensors of this device: installed ones before built-in ones. Null if there are none.
 const DeviceGelu* gelu_of(c10::DeviceType device) {
   for (const DeviceGelu* table : std::initializer_list<const DeviceGelu*>{&device_ops().gelu, &cpu_gelu()}) {
     if (table->forward != nullptr && table->device == device) return table;
@@ -39,7 +39,7 @@ void keep_bias_type(torch::autograd::AutogradContext& context, const std::option
   if (bias) context.saved_data["bias_type"] = static_cast<int64_t>(bias->scalar_type());
 }
 
-// Undefined where there is no bias, which is then no input either.
+// Undefined without a bias, which is then not an input either.
 at::Tensor grad_bias(const torch::autograd::AutogradContext& context, size_t input, const at::Tensor& grad, at::ScalarType low) {
   if (context.saved_data.count("bias_type") == 0 || !context.needs_input_grad(input)) return {};
   const auto type = static_cast<at::ScalarType>(context.saved_data.at("bias_type").toInt());
@@ -71,7 +71,7 @@ struct GeluLinear : torch::autograd::Function<GeluLinear> {
   }
 };
 
-// The same with a bias of x, which stays as it is: what is kept is what the matmul before has made.
+// The same with a bias of x, which stays unchanged: only the previous matmul's result is kept.
 struct BiasGeluLinear : torch::autograd::Function<BiasGeluLinear> {
   static at::Tensor forward(torch::autograd::AutogradContext* context, const at::Tensor& x, const at::Tensor& x_bias,
                             const at::Tensor& weight, const std::optional<at::Tensor>& bias) {
@@ -83,14 +83,14 @@ struct BiasGeluLinear : torch::autograd::Function<BiasGeluLinear> {
 
   static torch::autograd::variable_list backward(torch::autograd::AutogradContext* context,
                                                  const torch::autograd::variable_list& grads) {
-    once_differentiable("linear of GELU with a bias");  // of which the kernel writes over a matmul
+    once_differentiable("linear of GELU with a bias");  // its kernel overwrites a matmul's result
     const auto saved = context->get_saved_variables();
     const at::Tensor& x = saved[0];
     const at::Tensor& weight = saved[2];
     const at::Tensor grad = matmul_operand(grads[0].reshape({-1, weight.size(0)}));
     const at::ScalarType low = x.scalar_type();
     const DeviceGelu& kernels = *gelu_of(x.device().type());
-    if (!context->needs_input_grad(0) && !context->needs_input_grad(1)) {  // a weight's gradient that has waited (zero_bubble)
+    if (!context->needs_input_grad(0) && !context->needs_input_grad(1)) {  // a delayed weight gradient (zero_bubble)
       return {at::Tensor(), at::Tensor(), linear_grad_weight(grad, kernels.forward(x, saved[1]), weight, low),
               grad_bias(*context, 3, grad, low)};
     }
@@ -102,13 +102,13 @@ struct BiasGeluLinear : torch::autograd::Function<BiasGeluLinear> {
   }
 };
 
-// As it is where its gradient is summed in float32; the matmul casts it.
+// Returns the bias uncast if its gradient is summed in float32; the matmul casts it.
 std::optional<at::Tensor> own_bias(const at::Tensor& x, const at::Tensor& bias) {
   if (!bias.defined()) return std::nullopt;
   return has_column_sums(x) && bias.scalar_type() == at::kFloat ? bias : matmul_weight(bias);
 }
 
-// The kernels of a CPU leave half to aten.
+// The CPU kernels leave half to aten.
 bool is_kernel_type(const at::Tensor& x) {
   const at::ScalarType type = x.scalar_type();
   return type == at::kFloat || type == at::kBFloat16 || (type == at::kHalf && !x.is_cpu());

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// The second half of a transformer's MLP: linear(gelu(x), weight, bias), exact GELU. Keeps x for the backward pass and makes
-// gelu(x) again there: of the MLP's activations, the widest of the model, one in two stays. The bias of the matmul that made x
-// joins in: one pass adds it and makes gelu, one more the gradients of both and gelu again. The kernels of a CPU are in
-// gelu_cpu.h, those of a GPU in libwelkin_cuda.so.
+// The second half of a transformer's MLP: linear(gelu(x), weight, bias), exact GELU. It keeps x for the backward pass and
+// recomputes gelu(x) there, which halves the kept activations of the MLP, the widest of the model. The bias of the matmul that
+// made x can join in: one pass adds it and applies GELU, another computes both gradients and GELU again. CPU kernels are in
+// gelu_cpu.h, GPU kernels in libwelkin_cuda.so.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -16,7 +16,7 @@ at::Tensor gelu_linear_reference(const at::Tensor& x, const at::Tensor& weight, 
 
 // gelu_linear(x + x_bias, weight, bias), x_bias (in). Differentiable once.
 at::Tensor bias_gelu_linear(const at::Tensor& x, const at::Tensor& x_bias, const at::Tensor& weight, const at::Tensor& bias);
-// Whether bias_gelu_linear adds this bias on its way. Elsewhere a bias is better left to the matmul that makes x.
+// True if bias_gelu_linear fuses this bias. Otherwise the matmul that makes x should add it.
 bool fuses_bias_gelu(const at::Tensor& x_bias);
 
 }  // namespace welkin::ops

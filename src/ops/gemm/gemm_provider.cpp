@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Torch routes float32 matmuls to oneDNN when oneDNN may use bfloat16 inside. Without AMX, oneDNN has no faster bfloat16 form
-// and computes in float32 all the same (checked by tests/unit/ops/gemm/gemm_provider_test.cpp).
+// and still computes in float32 (checked by tests/unit/ops/gemm/gemm_provider_test.cpp).
 #include "ops/gemm/gemm_provider.h"
 
 #include <ATen/Context.h>

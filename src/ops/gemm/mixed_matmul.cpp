@@ -32,16 +32,16 @@ class WithoutAutocast {
   c10::impl::ExcludeDispatchKeyGuard guard_{c10::autocast_dispatch_keyset};
 };
 
-// Whether the matmul of this layer is one that tiles take. A bias of another shape is broadcast, or refused, by aten.
+// True if tiles can multiply this layer. Aten broadcasts, or refuses, a bias of another shape.
 bool is_linear_of_tiles(const at::Tensor& x, const at::Tensor& weight, const at::Tensor& bias) {
   const bool bias_fits = !bias.defined() || (bias.dim() == 1 && bias.size(0) == weight.size(0));
   return bias_fits && x.is_contiguous() && x.numel() > 0 &&
          amx_matmul_supports(x.detach().view({-1, x.size(-1)}), weight.detach().t());
 }
 
-// What at::linear has no form for: widened matmuls, those of tiles, and an input that is a norm's result, which is not kept.
+// For matmuls that at::linear lacks: widened ones, those by tiles, and ones with a norm's result as input, which is not kept.
 struct OwnLinear : torch::autograd::Function<OwnLinear> {
-  // `result` is x's, or null. x is cast already, unless it is a norm's result.
+  // `result`: of the norm that made x, or null. x is already cast, unless it is a norm's result.
   static at::Tensor forward(torch::autograd::AutogradContext* context, const at::Tensor& x, const at::Tensor& weight,
                             const std::optional<at::Tensor>& bias, const c10::intrusive_ptr<NormResult>& result) {
     const at::ScalarType low = operand_type(x, OperatorClass::Matmul);
@@ -59,7 +59,7 @@ struct OwnLinear : torch::autograd::Function<OwnLinear> {
   static torch::autograd::variable_list backward(torch::autograd::AutogradContext* context,
                                                  const torch::autograd::variable_list& grads) {
     const auto saved = context->get_saved_variables();
-    if (!saved[0].defined()) once_differentiable("linear of a layer norm's result");  // which comes back without its graph
+    if (!saved[0].defined()) once_differentiable("linear of a layer norm's result");  // the recomputed result has no graph
     const at::Tensor& weight = saved[1];
     const at::ScalarType low = type_of(*context, "low");
     const at::Tensor grad = matmul_operand(grads[0].reshape({-1, weight.size(0)}));
@@ -73,7 +73,7 @@ struct OwnLinear : torch::autograd::Function<OwnLinear> {
       const at::Tensor x = saved[0].defined() ? saved[0] : result_again(*context, kept);
       gradients[1] = linear_grad_weight(grad, x, weight, low);
     }
-    // The bias is an input only where there is one.
+    // The bias is an input only if there is one.
     if (context->saved_data.count("bias_type") != 0 && context->needs_input_grad(2)) {
       gradients[2] = linear_grad_bias(grad, low, type_of(*context, "bias_type"));
     }
@@ -123,7 +123,7 @@ at::Tensor linear(const at::Tensor& x, const at::Tensor& weight, const at::Tenso
 }
 
 std::vector<at::Tensor> linears(const at::Tensor& x, at::TensorList weights, at::TensorList biases) {
-  // Where operands are widened, one matmul widens x once.
+  // If operands are widened, a single matmul widens x only once.
   if (x.is_cuda() || upcasts_matmul(x.device(), operand_type(biases.front(), OperatorClass::Matmul)))
     return fused_linears(x, weights, biases);
   std::vector<at::Tensor> matmuls;
@@ -131,7 +131,7 @@ std::vector<at::Tensor> linears(const at::Tensor& x, at::TensorList weights, at:
   return matmuls;
 }
 
-// The weights are small beside x. They are cast before they are kept: together they are a copy, which fewer bits make smaller.
+// The weights are small beside x. They are cast before they are kept: joining copies them anyway, and fewer bits make less.
 std::vector<at::Tensor> fused_linears(const at::Tensor& x, at::TensorList weights, at::TensorList biases) {
   std::vector<int64_t> widths;
   for (const at::Tensor& weight : weights) widths.push_back(weight.size(0));

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Sums of errors over each sample, of which losses are made, in one pass over prediction and target, and their gradient in
-// another: on a GPU, by kernels in libwelkin_cuda.so. Elsewhere losses are made of aten's operators, pass by pass.
+// Error sums per sample, from which losses are made, in one pass over prediction and target, and their gradient in
+// another: on a GPU, by kernels in libwelkin_cuda.so. Elsewhere losses use aten's operators, one pass each.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -10,15 +10,15 @@
 
 namespace welkin::ops {
 
-// prediction (B, C, spatial...) -> (B, 2) float32, see ErrorKind. `rate` is that of ErrorKind::Absolute. Differentiable once,
-// by the prediction; its gradient comes in the prediction's type and strides. Only where fuses_error_sums() says so.
+// prediction (B, C, spatial...) -> (B, 2) float32, see ErrorKind. `rate`: of ErrorKind::Absolute. Differentiable once,
+// by the prediction; its gradient has the prediction's type and strides. Call it only if fuses_error_sums() is true.
 at::Tensor error_sums(const at::Tensor& prediction, const at::Tensor& target, ErrorKind kind, double rate = 0);
 
-// Whether there is a kernel: fields and boxes on a GPU, a prediction in float32, float16 or bfloat16, a target in float32 of
-// which nobody wants the gradient.
+// True if there is a kernel: for fields and boxes on a GPU, with a prediction in float32, float16 or bfloat16 and a target in
+// float32 that needs no gradient.
 bool fuses_error_sums(const at::Tensor& prediction, const at::Tensor& target);
 
-// For what calls the kernels. A field has one plane.
+// Helpers for code that calls the kernels. A field has one plane.
 void fill_error_sizes(const at::Tensor& values, int64_t (&size)[kErrorDims]);
 void fill_error_strides(const at::Tensor& values, int64_t (&stride)[kErrorDims]);
 

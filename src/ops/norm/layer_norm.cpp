@@ -17,10 +17,10 @@ namespace {
 using torch::autograd::AutogradContext;
 using torch::autograd::variable_list;
 
-// Between those that ask for a norm's result in one backward pass.
+// Shared by the users of a norm's result in one backward pass.
 struct SharedResult : torch::CustomClassHolder {
-  int64_t takers = 0;  // of the forward pass
-  int64_t left = 0;    // that have not asked yet
+  int64_t takers = 0;  // users in the forward pass
+  int64_t left = 0;    // users that have not requested it yet
   at::Tensor values;
 };
 
@@ -36,7 +36,7 @@ struct RebuiltNorm : torch::autograd::Function<RebuiltNorm> {
   }
 
   static variable_list backward(AutogradContext* context, const variable_list& grads) {
-    shared_of(*context).values.reset();  // not all may have asked
+    shared_of(*context).values.reset();  // perhaps not all have requested it
     shared_of(*context).left = 0;
     const auto saved = context->get_saved_variables();
     const std::array<bool, 3> wanted{context->needs_input_grad(0), context->needs_input_grad(1), context->needs_input_grad(2)};
@@ -81,7 +81,7 @@ at::Tensor NormResult::recompute(at::ScalarType type) const {
 c10::intrusive_ptr<NormResult> norm_result(const at::Tensor& y) {
   if (!at::GradMode::is_enabled()) return {};
   const auto node = std::dynamic_pointer_cast<NormNode>(y.grad_fn());
-  if (node == nullptr || y._version() != 0) return {};  // changed in place without a graph it would come back as it was
+  if (node == nullptr || y._version() != 0) return {};  // after an in-place change recomputing would return the old values
   ++RebuiltNorm::shared_of(node->ctx_).takers;
   return c10::make_intrusive<NormResult>(node);
 }

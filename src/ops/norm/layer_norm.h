@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Layer normalisation over the last dim, y = (x - mean) / sqrt(variance + epsilon) * weight + bias, as aten makes it, whose
-// result need not be kept on a CPU: a matmul that takes it (linear() of ops/gemm/mixed_matmul.h) asks for it again in the
-// backward pass. That is a pass over memory for a sixth of what a transformer keeps.
+// Layer normalisation over the last dim, y = (x - mean) / sqrt(variance + epsilon) * weight + bias, as in aten. On a CPU its
+// result need not be kept: a matmul that takes it (linear() of ops/gemm/mixed_matmul.h) has it recomputed in the
+// backward pass. That costs one pass over memory and saves a sixth of a transformer's kept values.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -17,16 +17,16 @@ struct Node;
 
 namespace welkin::ops {
 
-// x (..., width), weight and bias (width). Differentiable; once only behind matmuls that ask again.
+// x (..., width), weight and bias (width). Differentiable; only once with matmuls that recompute it.
 at::Tensor layer_norm(const at::Tensor& x, const at::Tensor& weight, const at::Tensor& bias, double epsilon);
 
-// The result of a norm, to be made again in the backward pass of those that took it without keeping it.
+// The result of a norm, recomputed in the backward pass of operators that did not keep it.
 class NormResult : public torch::CustomClassHolder {
  public:
   explicit NormResult(std::shared_ptr<torch::autograd::Node> norm) : norm_(std::move(norm)) {}
 
-  // In this type; made once for all of a backward pass that ask one after the other for the same. Only while the pass has not
-  // come to the norm itself.
+  // The result in this type; consecutive requests for the same type in a backward pass share one. Call it only before the pass
+  // reaches the norm itself.
   at::Tensor recompute(at::ScalarType type) const;
 
  private:

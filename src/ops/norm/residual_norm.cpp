@@ -59,7 +59,7 @@ struct FusedNorm : torch::autograd::Function<FusedNorm> {
   }
 };
 
-// In which the next matmul takes its operand on this device.
+// The type of the next matmul's operand on this device.
 at::ScalarType matmul_type(c10::DeviceType device) {
   return at::autocast::is_autocast_enabled(device) ? at::autocast::get_autocast_dtype(device) : at::kFloat;
 }
@@ -71,7 +71,7 @@ bool device_norm_takes(const at::Tensor& x, const at::Tensor& weight, const at::
          is_single(bias) && weight.numel() == x.size(-1) && weight.is_contiguous() && bias.is_contiguous();
 }
 
-// The type in which the next matmul takes its operand is that of the branch, which comes from a matmul itself.
+// The next matmul's operand has the branch's type, since the branch comes from a matmul itself.
 bool device_norm_adds(const at::Tensor& x, const at::Tensor& branch) {
   return x.sizes() == branch.sizes() && branch.scalar_type() == matmul_type(x.device().type());
 }

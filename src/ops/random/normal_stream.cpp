@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Whole groups of blocks go to the kernel; what it doubts, and what lies outside of them, is made one by one.
+// The kernel computes whole groups of blocks. Doubtful numbers, and numbers outside of whole groups, are computed one by one.
 #include "ops/random/normal_stream.h"
 
 #include <array>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Normals of a Philox stream by the vector: number i of stream `key` is what core/philox.h's normal_pair gives for word i of the
+// Normals of a Philox stream by the vector: number i of stream `key` is core/philox.h's normal_pair for word i of the
 // stream, times a scale, rounded to float; the same bits on every instruction set. Torch-free.
 #pragma once
 

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// Dropout and drop-path whose masks are pure functions of (stream, step, sample, global element): the same for every batch split,
-// layout, thread count and device, recomputed in the backward pass instead of stored, and replayed by graphs, since the step is
-// read from a device tensor. Kernels: CPU here, CUDA in libwelkin_cuda.so; any other device runs the reference form. Torch's
-// dispatcher holds the table (operator welkin::philox_dropout), filled when a library is loaded.
+// Dropout and drop-path whose masks are pure functions of (stream, step, sample, global element): the same for every batch
+// split, layout, thread count and device. The backward pass recomputes them instead of storing them, and graphs replay them,
+// since the step is read from a device tensor. Kernels: CPU here, CUDA in libwelkin_cuda.so; other devices run the reference
+// form. Torch's dispatcher holds the table (operator welkin::philox_dropout), filled when a library is loaded.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -18,7 +18,7 @@ struct MaskKey {
   at::Tensor sample;    // (B) int64, one per element of dim 0
 };
 
-// Where a local tensor lies in the global one: extents and offsets of dims 1, 2, ... Empty when it is the whole.
+// The place of a local tensor in the global one: extents and offsets of dims 1, 2, ... Empty if it is the whole.
 struct MaskWindow {
   std::vector<int64_t> global_shape;
   std::vector<int64_t> offset;
@@ -31,8 +31,8 @@ at::Tensor philox_dropout(const at::Tensor& x, double rate, const MaskKey& key, 
 // The same with one decision per sample (stochastic depth): whole samples of a residual branch are dropped.
 at::Tensor philox_drop_path(const at::Tensor& x, double rate, const MaskKey& key);
 
-// The mask alone, from aten's integer operators: slow, runs wherever aten does, and what the kernels are tested against.
-// shape as of x; returns bool, true where kept, on the key's device.
+// Only the mask, from aten's integer operators: slow, but runs wherever aten does; the reference for the kernels.
+// shape: of x. Returns bool, true where kept, on the key's device.
 at::Tensor philox_keep_reference(at::IntArrayRef shape, double rate, const MaskKey& key, const MaskWindow& window = {});
 
 }  // namespace welkin::ops

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The CPU kernel: factors come from ops/cpu/, types and windows are chosen here.
+// The CPU kernel: factors come from ops/cpu/, types and windows are handled here.
 #include <ATen/Dispatch.h>
 #include <ATen/Parallel.h>
 #include <ATen/ops/empty_like.h>
@@ -17,14 +17,14 @@ namespace {
 
 constexpr int64_t kChunk = 256;  // elements whose factors are made at once
 
-// One row of consecutive global elements from `start` on. What is dropped is zero whatever it was.
+// One row of consecutive global elements from `start` on. Dropped elements become zero, even if they are not finite.
 template <typename T>
 void mask_row(const MaskRule& rule, uint64_t counter, int64_t start, int64_t length, const T* in, T* out) {
   const MaskKernel& kernel = mask_kernel(instruction_set());
   alignas(64) std::array<float, kChunk> factors;  // NOLINT(cppcoreguidelines-pro-type-member-init): the kernel fills it
   for (int64_t done = 0; done < length;) {
     const auto element = static_cast<uint64_t>(start + done);
-    const int64_t count = std::min(kChunk - static_cast<int64_t>(element % 4), length - done);  // whole blocks from then on
+    const int64_t count = std::min(kChunk - static_cast<int64_t>(element % 4), length - done);  // whole blocks after the first
     kernel.factors(rule, counter, element, count, factors.data());
     for (int64_t i = 0; i < count; ++i) {
       const float factor = factors[static_cast<size_t>(i)];

@@ -19,7 +19,7 @@ namespace {
 
 constexpr int64_t kLow32 = 0xffffffff;
 
-using Words = std::array<at::Tensor, 4>;  // int64 tensors that hold 32-bit words
+using Words = std::array<at::Tensor, 4>;  // int64 tensors with 32-bit words
 
 at::Tensor high_word(const at::Tensor& x) { return x.bitwise_right_shift(32).bitwise_and(kLow32); }
 at::Tensor low_word(const at::Tensor& x) { return x.bitwise_and(kLow32); }
@@ -82,7 +82,7 @@ at::Tensor philox_keep_reference(at::IntArrayRef shape, double rate, const MaskK
   const at::Tensor element = element_indices(shape, window, key.sample.device());
   const at::Tensor counter = key.step.bitwise_left_shift(32).bitwise_xor(key.sample).view(per_sample);
   const at::Tensor block = element.bitwise_right_shift(2);
-  const at::Tensor zero = (block + counter).mul(0);  // of the full shape
+  const at::Tensor zero = (block + counter).mul(0);  // gives the full shape
   const Words words = words_of_blocks(
       key.stream, {low_word(block) + zero, high_word(block) + zero, low_word(counter) + zero, high_word(counter) + zero});
   const at::Tensor lane = element.bitwise_and(3) + zero;

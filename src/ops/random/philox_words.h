@@ -8,10 +8,10 @@
 
 namespace welkin::ops {
 
-// (n) int64 that hold 32 bits each: for element e word e mod 4 of philox(stream, counter, e / 4). `counter`: () int64 on the
-// device that computes. `element`: (n) int64 there.
+// (n) int64 with 32 bits each: for element e word e mod 4 of philox(stream, counter, e / 4). `counter`: () int64 on the
+// device that computes. `element`: (n) int64 on it.
 at::Tensor philox_words(uint64_t stream, const at::Tensor& counter, const at::Tensor& element);
-// Of `count` elements one after the other, at a quarter of the work.
+// For `count` consecutive elements, at a quarter of the work.
 at::Tensor philox_words(uint64_t stream, const at::Tensor& counter, int64_t first, int64_t count);
 
 }  // namespace welkin::ops

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Samples of a batch in one pass over memory: cut from what lies on the device, turned by one of the symmetries of the cube,
+// Samples of a batch in one pass over memory: cropped from data on the device, turned by one of the symmetries of the cube,
 // clipped, scaled, cast and laid out. Kernels: CPU here, CUDA in libwelkin_cuda.so; operator welkin::crop_samples of torch's
-// dispatcher. Knows elements and strides, no data set.
+// dispatcher. It knows elements and strides, but no data set.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -17,14 +17,14 @@ struct CropTables {
 };
 
 // Writes out (B, C, D, H, W), of any strides, float32, float16 or bfloat16, from the one-dimensional contiguous `source` of one
-// of these types. All on one device. Element e of a channel lies where `layout` and the tables say; they are not checked against
-// the source's size on a GPU.
+// of these types. All on one device. `layout` and the tables give the position of each element; on a GPU they are not checked
+// against the source's size.
 void crop_samples(const at::Tensor& out, const at::Tensor& source, const CropSource& layout, const CropTables& tables);
 
-// The same from aten's operators, for devices without a kernel of ours: slower, in more memory.
+// The same from aten's operators, for devices without a kernel of ours: slower, and with more memory.
 void crop_samples_reference(const at::Tensor& out, const at::Tensor& source, const CropSource& layout, const CropTables& tables);
 
-// For what calls the kernels: sizes and strides of `out`.
+// For code that calls the kernels: sizes and strides of `out`.
 CropTarget crop_target(const at::Tensor& out);
 
 }  // namespace welkin::ops

@@ -27,7 +27,7 @@ LegendreValue legendre_polynomial(int64_t n, double x) {
   return {value, static_cast<double>(n) * (x * value - before) / (x * x - 1)};
 }
 
-// The root number i from north.
+// Root number i, counted from north.
 double legendre_root(int64_t n, int64_t i) {
   double x = std::cos(std::numbers::pi * (static_cast<double>(i) + 0.75) / (static_cast<double>(n) + 0.5));
   for (int iteration = 0; iteration < kMostIterations; ++iteration) {
@@ -55,7 +55,7 @@ Quadrature legendre_gauss(int64_t n) {
   return quadrature;
 }
 
-// The integral of the interpolation by cosines of multiples of the colatitude.
+// Integrates the interpolation by cosines of multiples of the colatitude.
 Quadrature clenshaw_curtis(int64_t n) {
   WELKIN_CHECK(n >= 2, "a grid from pole to pole has two latitudes");
   Quadrature quadrature;

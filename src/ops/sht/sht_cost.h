@@ -8,7 +8,7 @@
 
 namespace welkin::ops {
 
-// Of the matmuls by Legendre functions, of real and imaginary parts; Fourier transforms are not counted.
+// FLOPs of the matmuls by Legendre functions, for real and imaginary parts; Fourier transforms are not counted.
 inline OperatorCost sht_cost(int64_t channels, int64_t latitudes, int64_t degrees, int64_t orders, double element_bytes) {
   const auto rows = 2.0 * static_cast<double>(channels);
   const auto h = static_cast<double>(latitudes), l = static_cast<double>(degrees), m = static_cast<double>(orders);

@@ -22,13 +22,13 @@
 namespace welkin::ops {
 namespace {
 
-constexpr const char* kForward = "forward";  // the whole factor 1 / W stands before the transform to wavenumbers
+constexpr const char* kForward = "forward";  // the forward transform to wavenumbers includes the whole factor 1 / W
 
 Quadrature quadrature_of(const SphericalGrid& grid) {
   return grid.grid == LatitudeGrid::Equiangular ? clenshaw_curtis(grid.latitudes) : legendre_gauss(grid.latitudes);
 }
 
-// x (M, R, in) times table (M, in, out). Matmuls of either pass are not autocast, and the table is no operand to be kept twice.
+// x (M, R, in) times table (M, in, out). Matmuls of both passes are not autocast, and the table is not saved a second time.
 struct LegendreMatmul : torch::autograd::Function<LegendreMatmul> {
   static at::Tensor forward(torch::autograd::AutogradContext* context, const at::Tensor& x, const at::Tensor& table) {
     const at::AutoDispatchBelowADInplaceOrView below_autograd;

@@ -14,7 +14,7 @@ namespace welkin::ops {
 
 enum class LatitudeGrid {
   Equiangular,   // in equal steps from pole to pole, both included
-  LegendreGauss  // the nodes of Gauss and Legendre's quadrature
+  LegendreGauss  // the nodes of Gauss-Legendre quadrature
 };
 
 struct SphericalGrid {
@@ -31,17 +31,17 @@ class SphericalTransform {
   const SphericalGrid& grid() const { return grid_; }
 
   // x (..., H, W), real -> (..., L, M), complex: the integral of x times the conjugate harmonic over the sphere, by the grid's
-  // quadrature. In float32, under autocast too; in float64 where x is.
+  // quadrature. In float32, also under autocast; in float64 if x is.
   at::Tensor analyse(const at::Tensor& x) const;
-  // The field with these coefficients (..., L, M): the sum over l and m, with the coefficients of -m that make it real. For
-  // fields without higher degrees the inverse of analyse() where the quadrature is exact: degrees <= latitudes of a Gaussian
+  // The field with these coefficients (..., L, M): the sum over l and m, with the coefficients of -m that make it real. It
+  // inverts analyse() for fields without higher degrees if the quadrature is exact: degrees <= latitudes of a Gaussian
   // grid, 2 degrees <= latitudes + 1 of an equiangular one, and orders <= (longitudes + 1) / 2.
   at::Tensor synthesise(const at::Tensor& coefficients) const;
 
  private:
   SphericalGrid grid_;
   DeviceConstant functions_;  // (M, L, H)
-  DeviceConstant weights_;    // (H), with the length of a circle
+  DeviceConstant weights_;    // (H), including the length of a circle
 };
 
 }  // namespace welkin::ops

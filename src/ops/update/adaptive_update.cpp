@@ -12,13 +12,13 @@ namespace {
 
 const AdaptiveUpdateKernel& adaptive_kernel() { return update_kernel(instruction_set()).adaptive; }
 
-constexpr int64_t kMostChunks = 16;  // of a matrix, each with sums of columns of its own
+constexpr int64_t kMostChunks = 16;  // of a matrix, each with its own column sums
 
 // Part of a row in one block.
 struct RowPart {
   int64_t row = 0, block = 0;
-  int64_t column = 0;   // the first one's number
-  int64_t element = 0;  // and place in memory
+  int64_t column = 0;   // number of its first column
+  int64_t element = 0;  // its offset in memory
 };
 
 RowPart part_of(const FactoredSpan& matrix, int64_t row, int64_t block) {
@@ -27,13 +27,13 @@ RowPart part_of(const FactoredSpan& matrix, int64_t row, int64_t block) {
 
 int64_t all_columns(const FactoredSpan& matrix) { return matrix.blocks * matrix.columns; }
 
-// Rows of a chunk: of no less than a piece, and the same for any number of threads.
+// Rows of a chunk: at least a piece, and independent of the number of threads.
 int64_t rows_of_chunk(const FactoredSpan& matrix) {
   const int64_t of_piece = std::max<int64_t>(1, kPiece / all_columns(matrix));
   return std::max(of_piece, (matrix.rows + kMostChunks - 1) / kMostChunks);
 }
 
-// body(chunk, part) -> a sum; in the order of memory.
+// Sums body(chunk, part) in memory order.
 template <typename Body>
 double sum_of_parts(const FactoredSpan& matrix, Body&& body) {
   const int64_t rows = rows_of_chunk(matrix), chunks = (matrix.rows + rows - 1) / rows;
@@ -58,7 +58,7 @@ double mean_of(const float* values, int64_t count) {
   return sum / static_cast<double>(count);
 }
 
-// What a row's average is multiplied by in the estimate of an element.
+// The factor of a row's average in the estimate of an element.
 double factor_of(const FactoredSpan& matrix, double floor_of_mean) {
   const double mean =
       matrix.mean_of_columns ? mean_of(matrix.column_average, all_columns(matrix)) : mean_of(matrix.row_average, matrix.rows);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Optimizer updates and the gradients' norm of many float32 tensors on a GPU, each in one pass over memory: the twin of
-// ops/update/fused_update.h, with every number of a step read on the device, so that the host waits for nothing and a captured
-// graph follows rate, scale and verdict. The kernels are in libwelkin_cuda.so.
+// Optimizer updates and the gradients' norm of many float32 tensors on a GPU, each in one pass over memory. It corresponds to
+// ops/update/fused_update.h, but reads every number of a step on the device, so that the host does not wait, and a captured
+// graph uses the current rate, scale and found_inf. The kernels are in libwelkin_cuda.so.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -13,10 +13,10 @@
 
 namespace welkin::ops {
 
-// Whether the functions are there and take this tensor: dense float32 on their device.
+// True if the functions are loaded and take this tensor: dense float32 on their device.
 bool device_update_supports(const at::Tensor& tensor);
 
-// What the launches of a call work on. Empty runs are left out.
+// The tables of a call's launches. Empty runs are left out.
 std::vector<UpdateTable> update_tables(const std::vector<UpdateSpan>& runs);
 std::vector<UpdateTable> norm_tables(const std::vector<FloatSpan>& runs);
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Optimizer updates of many float32 tensors on a CPU in one pass over memory and one parallel region: weight, gradient and states
-// are read and written once, with the gradient's scale folded in. Plain pointers; torch is asked for its threads alone.
+// Optimizer updates of many float32 tensors on a CPU in one pass over memory and one parallel region: weight, gradient and
+// states are read and written once; the gradient's scale is applied on the way. Plain pointers; only torch's threads are used.
 #pragma once
 
 #include <cstdint>
@@ -10,7 +10,7 @@
 
 namespace welkin::ops {
 
-// One tensor's memory, in the same order in all four.
+// One tensor's memory, with the same element order in all four arrays.
 struct UpdateSpan {
   int64_t count = 0;
   float* value = nullptr;
@@ -27,7 +27,7 @@ struct FloatSpan {
   int64_t count = 0;
 };
 
-// In an order of its own: the same for any number of threads. Not finite where an element's square is not.
+// Its order does not depend on the number of threads. Not finite if an element's square is not.
 double sum_of_squares(const std::vector<FloatSpan>& runs);
 
 }  // namespace welkin::ops

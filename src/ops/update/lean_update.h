@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Adam on many float32 tensors on a CPU whose averages are kept in fewer bits, in one pass over memory.
+// Adam on many float32 tensors on a CPU with averages in fewer bits, in one pass over memory.
 #pragma once
 
 #include <cstdint>
@@ -10,8 +10,8 @@
 
 namespace welkin::ops {
 
-// Averages in bfloat16, rounded at random by the words of `stream` (core/philox.h): an element by those of its place in the
-// whole.
+// Averages in bfloat16 with stochastic rounding by the words of `stream` (core/philox.h). An element's words depend on its
+// place in the whole.
 struct Bf16Span {
   int64_t count = 0;
   float* value = nullptr;

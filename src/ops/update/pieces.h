@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Many tensors as one list of pieces, so that many small ones cost one parallel region, and sums have one order.
+// Many tensors as one list of pieces, so that many small ones need one parallel region, and sums have one order.
 #pragma once
 
 #include <ATen/Parallel.h>
@@ -36,7 +36,7 @@ void for_pieces(const std::vector<Piece>& pieces, Body&& body) {
   });
 }
 
-// Two sums for each run, of what body(piece, sums) adds for each of its pieces: in the order of the pieces, for any threads.
+// Two sums per run, to which body(piece, sums) adds for each of its pieces, in the order of pieces for any number of threads.
 using RunSums = std::vector<std::array<double, 2>>;
 
 template <typename Run, typename Body>

@@ -12,8 +12,8 @@ namespace {
 
 constexpr int kDecades = 7;
 
-// The positive values: 10^(d - 6) times the middles of equal parts of [0.1, 1], of which every decade has twice as many as the
-// one below; and 1.
+// The positive values: 10^(d - 6) times the middles of equal parts of [0.1, 1], with twice as many parts in every decade as in
+// the one below; and 1.
 std::vector<double> magnitudes(int parts_of_least_decade) {
   std::vector<double> values;
   for (int decade = 0; decade < kDecades; ++decade) {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Attention of bfloat16 by AMX, or of float32 in two parts of it: matmuls by tiles, softmax and sums in float32. Weights are
+// Attention of bfloat16 by AMX, or of float32 in two bfloat16 parts: matmuls by tiles, softmax and sums in float32. Weights are
 // rounded for the second matmul only.
-// This is the forward pass, and the table.
+// This file has the forward pass, and the table.
 #include "ops/cpu/attention/attention_amx.h"
 
 #include <cstring>
@@ -25,8 +25,8 @@ struct ForwardScratch {
   alignas(64) Bf16 small_weights[kBand * kWeightRow];
 };
 
-// A sum of powers beyond this asks for a greater base. It leaves the sums of values room: of 2^14 keys that weigh so much, values
-// up to 1e31 have finite ones.
+// A sum of powers above this requires a larger base. The limit keeps the sums of values in range: with 2^14 keys of such
+// weight, sums are finite for values up to 1e31.
 constexpr float kLargeSum = 16384.0F;
 
 template <bool TwoParts>
@@ -52,7 +52,7 @@ class Forward {
     }
     for (int64_t r = 0; r < kForwardQueries; ++r) {
       const float sum = sum_of<16>(load<16>(s_.sums[r]));
-      const float inverse = sum == 0 ? 0.0F : 1.0F / sum;  // all logits may be minus infinity: no weights then, as aten has it
+      const float inverse = sum == 0 ? 0.0F : 1.0F / sum;  // all logits may be minus infinity: no weights then, as in aten
       for (int64_t d = 0; d < width; ++d) work_.out[r * width + d] *= inverse;
       work_.log2_sum[r] = sum == 0 ? kNoLogit : s_.bases[r] + std::log2(sum);
     }
@@ -63,7 +63,7 @@ class Forward {
     return piece_of(work_.query + band * keys_.row_dim, keys_.key_panels + key * keys_.panel_dim, keys_.row_dim, to);
   }
 
-  // Scores of keys behind the last are minus infinity.
+  // Sets the scores of keys behind the last to minus infinity.
   void end_keys(int64_t key, float* scores) const {
     const int64_t valid = keys_.num_keys - key;
     if (valid >= kBand) return;
@@ -75,7 +75,7 @@ class Forward {
     }
   }
 
-  // The base of each row becomes the largest logit of these keys where that is greater.
+  // Raises the base of each row to the largest logit of these keys, if that is greater.
   __attribute__((noinline)) void raise_bases(int64_t band, int64_t begin, int64_t count) {
     Floats<16> largest[kBand];
     for (Floats<16>& x : largest) x = broadcast<16>(-__builtin_inff());
@@ -102,7 +102,7 @@ class Forward {
     }
   }
 
-  // Rows [Quarter * 8, ...) of a piece as weights.
+  // Turns rows [Quarter * 8, ...) of a piece into weights.
   template <bool Drops, bool Coarse, int Quarter>
   WELKIN_INLINE void weigh(int64_t band, int64_t column, const float* scores) {
     const __m512 scale = _mm512_set1_ps(work_.scale);
@@ -150,7 +150,7 @@ class Forward {
     weigh_piece<Drops, Coarse, false>(band, column, s_.scores[now], {});
   }
 
-  // Whether all sums of the block are fit to be added.
+  // True if all sums of the block are small enough to be added.
   bool sums_are_small() const {
     __mmask16 small = 0xFFFF;
     for (const float* sums : s_.block_sums) {

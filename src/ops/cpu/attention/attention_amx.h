@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the two passes of attention by AMX share: powers, roundings, pieces of scores, matmuls of tiles. See
-// ops/cpu/lanes/lanes.h for why all of it is unnamed.
+// Shared by the two passes of attention by AMX: powers, rounding, pieces of scores, matmuls of tiles. See
+// ops/cpu/lanes/lanes.h for why everything is in an unnamed namespace.
 #pragma once
 
 #include <array>
@@ -16,12 +16,12 @@ namespace {
 
 constexpr int64_t kBand = 32;  // rows and columns of a piece of scores: two tiles each way
 constexpr int64_t kPiece = kBand * kBand;
-constexpr int64_t kScorePad = 768;  // floats: two pieces at one place of a page would wait for each other
+constexpr int64_t kScorePad = 768;  // floats: two pieces at the same offset of a page would wait for each other
 constexpr int64_t kBf16 = sizeof(Bf16);
-constexpr int64_t kPad = 32;  // numbers behind a row, whose length is else a power of two
+constexpr int64_t kPad = 32;  // numbers behind a row, since its length would otherwise be a power of two
 
-// 2^x, relative error below 2e-7: of x less its floor by a polynomial, fitted to the least relative error; nothing but zero for
-// minus infinity. (GCC 12 warns of these instructions' forms without a mask; it makes the same of those with one.)
+// 2^x, relative error below 2e-7: floor(x) and a polynomial of the rest, fitted to the least relative error; exactly zero for
+// minus infinity. (GCC 12 warns of these instructions' forms without a mask, but compiles the masked ones to the same code.)
 WELKIN_INLINE __m512 power_of_two(__m512 x) {
   constexpr int kLessFloor = 0x9;
   const __m512 f = _mm512_maskz_reduce_ps(0xFFFF, x, kLessFloor);
@@ -34,10 +34,10 @@ WELKIN_INLINE __m512 power_of_two(__m512 x) {
   return _mm512_maskz_scalef_ps(0xFFFF, p, x);
 }
 
-// The exact logit differs from a rounded base by up to half of the base's last place. Of two parts that is less than 2^-17 below
-// 128, of one less than 2^-10 below 2^14: not to be told from the rounding of weights. From there on logits are rounded before
-// the base is subtracted, so that the largest one is 0 and its weight 1; the builtin is one that no compiler makes a fused one
-// of.
+// The exact logit differs from a rounded base by up to half a unit in the base's last place. For two parts that is less than
+// 2^-17 below 128, for one less than 2^-10 below 2^14: as small as the rounding of weights. Beyond, logits are rounded before
+// the base is subtracted, so that the largest one becomes 0 and its weight 1. The builtin is one that compilers do not fuse
+// into an FMA.
 template <bool TwoParts>
 constexpr float kCoarseBase = TwoParts ? 128.0F : 16384.0F;
 
@@ -48,7 +48,7 @@ WELKIN_INLINE __m512 relative_logit(__m512 score, __m512 scale, __m512 base) {
   return _mm512_fmsub_ps(score, scale, base);
 }
 
-// Of `count` bases, a multiple of 16.
+// For `count` bases, a multiple of 16.
 template <bool TwoParts>
 WELKIN_INLINE bool has_coarse(const float* bases, int64_t count) {
   __mmask16 coarse = 0;
@@ -58,16 +58,16 @@ WELKIN_INLINE bool has_coarse(const float* bases, int64_t count) {
   return coarse != 0;
 }
 
-// The bits of a float, to be cut to those of a bfloat16: half of the last of these is added. (A tie goes up; infinities and NaN
-// stay what they are. AVX512-BF16's conversions, of even ties, and the permutations behind them take twice the cycles.)
+// The bits of a float, prepared for truncation to bfloat16: half of the last remaining bit is added. (Ties go up; infinities
+// and NaN stay. AVX512-BF16's conversions, with ties to even, and the permutations behind them take twice the cycles.)
 WELKIN_INLINE __m512i to_cut(__m512 x) { return _mm512_add_epi32(_mm512_castps_si512(x), _mm512_set1_epi32(0x8000)); }
 
-// Words of two bfloat16, from what to_cut() gave.
+// Words of two bfloat16, from results of to_cut().
 WELKIN_INLINE __m512i cut_pairs(__m512i low, __m512i high) {
   return _mm512_mask_blend_epi16(0xAAAAAAAA, reinterpret_cast<__m512i>(reinterpret_cast<Words>(low) >> 16U), high);
 }
 
-// What cutting to the bits of `cut` (see to_cut) leaves of these; and of two of them as words of two bfloat16.
+// The remainder after truncation of `cut` (see to_cut); and two such remainders as words of two bfloat16.
 WELKIN_INLINE __m512 rest_of(__m512 x, __m512i cut) {
   return _mm512_sub_ps(x, _mm512_castsi512_ps(_mm512_and_si512(cut, _mm512_set1_epi32(-0x10000))));
 }
@@ -104,7 +104,7 @@ WELKIN_INLINE void score_steps(const ScorePiece& p, int64_t from, int64_t to) {
   }
 }
 
-// A quarter of a piece, to be done between other work.
+// A quarter of a piece, to be interleaved with other work.
 template <int Quarter>
 WELKIN_INLINE void score_quarter(const ScorePiece& p) {
   constexpr int64_t kRow = kBand * static_cast<int64_t>(sizeof(float));
@@ -132,7 +132,7 @@ WELKIN_INLINE void score_piece(const ScorePiece& p) {
   score_quarter<3>(p);
 }
 
-// One matmul, or the three of operands in two parts, of one shape and summed alike.
+// One matmul, or the three of operands in two parts, of one shape and with the same sum.
 template <bool TwoParts>
 using Matmuls = std::array<TileOperands, TwoParts ? 3 : 1>;
 
@@ -238,7 +238,7 @@ WELKIN_INLINE void add_tile_matmuls(const std::array<TileOperands, N>& matmuls, 
   store_tiles<R, V>(sums, stride);
 }
 
-// How many of so many tiles to take next.
+// Number of tiles to take next, of so many.
 constexpr int64_t next_tiles(int64_t tiles) { return tiles % 3 == 0 || tiles > 4 ? 3 : tiles == 1 ? 1 : 2; }
 
 // sums (32, width) += left times right.
@@ -275,11 +275,11 @@ WELKIN_INLINE void add_columns(std::array<TileOperands, N> matmuls, float* sums,
 
 }  // namespace
 
-// The pass of attention_backward_amx.cpp, and floats of scratch that it needs.
+// The pass of attention_backward_amx.cpp, and its scratch memory in floats.
 void attention_backward_amx(const AttentionBackward<Bf16>& work, float* scratch);
 int64_t attention_backward_amx_scratch(int64_t padded_dim);
 
-inline constexpr int64_t kAmxBackwardKeys = 128;  // of a block, and so many queries
+inline constexpr int64_t kAmxBackwardKeys = 128;  // keys of a block, and as many queries
 inline constexpr int64_t kAmxBackwardQueries = 128;
 
 }  // namespace welkin::ops

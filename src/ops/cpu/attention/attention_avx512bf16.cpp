@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Attention of bfloat16: matmuls of it, softmax and sums in float32. Weights are rounded for the second matmul only.
+// Attention of bfloat16: bfloat16 matmuls, softmax and sums in float32. Weights are rounded for the second matmul only.
 #include "ops/cpu/attention/attention_tiles.h"
 #include "ops/cpu/lanes/bf16_dot.h"
 
@@ -13,7 +13,7 @@ struct TileWork<16, Bf16> {
   static Bf16* weights(float* scratch) { return reinterpret_cast<Bf16*>(scratch + 2 * kTile); }
   static WELKIN_INLINE void put(Bf16* to, Floats<16> x) { store_bf16(to, x); }
 
-  // Two queries at a time: the matmuls that sum over queries read their pairs interleaved.
+  // Takes two queries at a time: matmuls that sum over queries read interleaved pairs of them.
   static GradientTiles<Bf16> gradients(const AttentionBackward<Bf16>& work, int64_t query, int64_t key, int64_t count,
                                        int64_t valid, float* scratch) {
     const bool drops = work.dropout.rule.threshold != 0;

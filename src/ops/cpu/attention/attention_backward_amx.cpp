@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The backward pass of attention by AMX. Here keys are the rows of scores: of the three operands that come of them only one has
-// pairs of rows interleaved, and the gradients of keys and values come out as rows.
+// The backward pass of attention by AMX. Here keys are the rows of scores: then only one of the three resulting operands needs
+// interleaved pairs of rows, and the gradients of keys and values come out as rows.
 #include <cstring>
 
 #include "ops/cpu/attention/attention_amx.h"
@@ -12,8 +12,8 @@ namespace {
 
 constexpr int64_t kBackwardQueries = kAmxBackwardQueries;
 constexpr int64_t kBackwardKeys = kAmxBackwardKeys;
-constexpr int64_t kTransposedKeys = 1024;   // whose sums a pass over the queries adds to, at most
-constexpr int64_t kKeyBytes = 1024 * 1024;  // that they and their operands may take: half a cache of the second level
+constexpr int64_t kTransposedKeys = 1024;   // most keys whose sums one pass over the queries updates
+constexpr int64_t kKeyBytes = 1024 * 1024;  // most bytes of these keys and their operands: half a second-level cache
 
 struct BackwardScratch {
   static constexpr int64_t kRow = kBackwardQueries + kPad;
@@ -26,12 +26,12 @@ struct BackwardScratch {
   alignas(64) Bf16 grad_pairs[kBackwardKeys * kRow];            // [pair of keys][query][2]
   alignas(64) float factors[kBackwardKeys * kBackwardQueries];  // [key][query]
 
-  // Of two parts: what the three above leave.
+  // With two parts: the remainders of the three above.
   alignas(64) Bf16 small_weights[kBackwardKeys * kRow];
   alignas(64) Bf16 small_grads[kBackwardKeys * kRow];
   alignas(64) Bf16 small_grad_pairs[kBackwardKeys * kRow];
 
-  // Behind the rest, for so many dims: keys as [dim][key], both parts of them, and the queries' gradient as [dim][query].
+  // Behind the rest, for each dim: keys as [dim][key], both parts of them, and the queries' gradient as [dim][query].
   static constexpr int64_t kFloatsPerDim = kKeyRow + kQueryRow;
 };
 
@@ -73,7 +73,7 @@ class Backward {
     return left < kBackwardQueries ? left : kBackwardQueries;
   }
 
-  // As rows of dims: 16 pairs of keys are words of 16 columns.
+  // Transposes to rows of dims: 16 pairs of keys are words of 16 columns.
   void transpose_keys(const Bf16* steps, int64_t begin, int64_t count, Bf16* transposed) {
     for (int64_t key = 0; key < count; key += kBand) {
       for (int64_t d = 0; d < width_; d += 16) {
@@ -130,14 +130,14 @@ class Backward {
     return piece_of(keys_.value_panels + key * keys_.row_dim, work_.grad_out + query * keys_.row_dim, keys_.row_dim, to);
   }
 
-  // The exponent of a weight is not above 0 but by rounding, which matters where its base is coarse.
+  // The exponent of a weight is above 0 only by rounding, which matters for a coarse base.
   template <bool Coarse>
   static WELKIN_INLINE __m512 weight_of(__m512 score, __m512 scale, __m512 sum) {
     const __m512 exponent = relative_logit<Coarse>(score, scale, sum);
     return power_of_two(Coarse ? _mm512_maskz_min_ps(0xFFFF, exponent, _mm512_setzero_ps()) : exponent);
   }
 
-  // What the pairs of keys of a piece become: rows of weights and of gradients, and pairs of the latter.
+  // Results for the pairs of keys of a piece: rows of weights and of gradients, and pairs of the latter.
   template <bool Drops, bool Coarse, int Quarter>
   WELKIN_INLINE void differentiate(int64_t row, int64_t column, int64_t query, int now) {
     const __m512 scale = _mm512_set1_ps(work_.scale);
@@ -230,7 +230,7 @@ class Backward {
     }
   }
 
-  // Rows of keys behind the last are zero: what they would be may be infinite.
+  // Zeroes rows of keys behind the last, whose values may be infinite.
   void end_keys(int64_t valid, int64_t count) {
     for (int64_t key = valid; key < count; ++key) {
       end_key(key, s_.weights, s_.grads, s_.grad_pairs);
@@ -244,7 +244,7 @@ class Backward {
     for (int64_t q = 0; q < kBackwardQueries; ++q) pairs[2 * q] = {};
   }
 
-  // Keys [key, key + count) of those from `block` on.
+  // Adds keys [key, key + count) of the block that begins at `block`.
   void add_block(int64_t block, int64_t key, int64_t count, int64_t query) {
     const int64_t begin = block + key;
     const int64_t queries = queries_of(query);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Tiled attention for W lanes. Included by one file per instruction set; see ops/cpu/lanes/lanes.h for why all is unnamed.
+// Tiled attention for W lanes. Included by one file per instruction set; see ops/cpu/lanes/lanes.h for the unnamed namespace.
 #pragma once
 
 #include <cmath>
@@ -20,7 +20,7 @@ constexpr int64_t kScoreScratch = 2 * kQueryBlock * kKeyBlock;  // floats: score
 
 constexpr float kMinusInfinity = -__builtin_inff();
 
-// Keys of the tile that begins at `begin`, padded.
+// Padded number of keys of the tile that begins at `begin`.
 inline int64_t tile_keys(int64_t begin, int64_t end, int64_t multiple) {
   const int64_t keys = end - begin < kKeyBlock ? end - begin : kKeyBlock;
   return (keys + multiple - 1) / multiple * multiple;
@@ -42,7 +42,7 @@ inline void fill_tail(float* scores, int64_t from, int64_t to, float value) {
   }
 }
 
-// What the weights of one query and the keys of one tile are multiplied by; nothing is computed without dropout.
+// Dropout factors of one query for the keys of one tile; not computed without dropout.
 struct DropRow {
   alignas(64) float factors[kKeyBlock];
 
@@ -52,7 +52,7 @@ struct DropRow {
   }
 };
 
-// What differs between operand types: where weights go and how, and the tiles of a backward pass.
+// Parts that differ between operand types: place and type of weights, and the tiles of a backward pass.
 template <int W, typename T>
 struct TileWork;
 
@@ -62,8 +62,8 @@ struct RunningRow {
   float sum = 0;
 };
 
-// The exact logit differs from a rounded base by up to half of the base's last place, which is less than 2^-17 below this. From
-// there on logits are rounded before the base is subtracted, so that the largest one is 0 and its weight 1.
+// The exact logit differs from a rounded base by up to half a unit in the base's last place, less than 2^-17 below this.
+// Beyond, logits are rounded before the base is subtracted, so that the largest one becomes 0 and its weight 1.
 constexpr float kCoarseBase = 128;
 WELKIN_INLINE bool is_coarse(float base) { return !(std::abs(base) < kCoarseBase); }
 
@@ -73,8 +73,8 @@ WELKIN_INLINE Floats<W> relative_logit(Floats<W> score, float scale, float base)
   return (Coarse ? rounded<W>(logit) : logit) - base;
 }
 
-// Turns the row's matmuls into powers relative to the largest so far, as weights, and scales what was summed before. The sum is
-// that of all powers; `factors` (null: none) is what they are multiplied by as weights.
+// Turns the row's matmuls into powers relative to the largest so far, as weights, and rescales earlier sums. The sum is
+// over all powers; weights are powers times `factors` (null: none).
 template <int W, typename T>
 WELKIN_INLINE void update_row(RunningRow& row, float scale, const float* scores, const float* factors, T* weights, int64_t count,
                               float* out, int64_t width) {
@@ -124,15 +124,15 @@ void attention_forward(const AttentionForward<T>& work, float* scratch) {
                      width);
   }
   for (int64_t r = 0; r < kQueryBlock; ++r) {
-    // All logits may be minus infinity: no weights then, as aten has it.
+    // All logits may be minus infinity: then all weights are zero, as in aten.
     const float inverse = rows[r].largest == kNoLogit ? 0.0F : 1.0F / rows[r].sum;
     for (int64_t d = 0; d < width; ++d) work.out[r * width + d] *= inverse;
     work.log2_sum[r] = rows[r].largest + std::log2(rows[r].sum);
   }
 }
 
-// The tiles of a backward pass, each as the matmuls read them: the weights' and the logits' gradient transposed (keys are
-// rows), and the latter as it is.
+// The tiles of a backward pass in the layout of the matmuls: weights and logit gradient transposed (keys are
+// rows), and the logit gradient untransposed.
 template <typename T>
 struct GradientTiles {
   Left<T> weights_transposed, grads_transposed, grads;
@@ -143,7 +143,7 @@ struct TileWork<W, float> {
   static float* weights(float* scratch) { return scratch; }  // in place of the matmuls
   static WELKIN_INLINE void put(float* to, Floats<W> x) { store<W>(to, x); }
 
-  // From the matmuls in two tiles of scratch: weights = 2^(logit - log2_sum), as they were used, and the gradient by the logits;
+  // From the matmuls in two tiles of scratch: weights = 2^(logit - log2_sum), with dropout, and the logit gradient;
   // both zero from key `valid` on. The tile's keys begin at `key`.
   static GradientTiles<float> gradients(const AttentionBackward<float>& work, int64_t query, int64_t key, int64_t count,
                                         int64_t valid, float* scratch) {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Convolutions of bfloat16 by AMX. A tile's rows lie at one distance, those of a tap do not: rows are brought together first, 32
-// at a time. Weight gradients sum over voxels: one side is transposed, of the other pairs of voxels are interleaved.
+// Convolutions of bfloat16 by AMX. A tile's rows must be equally spaced, those of a tap are not: rows are gathered first, 32
+// at a time. Weight gradients sum over voxels: one side is transposed, pairs of voxels of the other are interleaved.
 #include <algorithm>
 
 #include "ops/cpu/convolution/convolution_bf16.h"
@@ -15,10 +15,10 @@ constexpr int64_t kLineNumbers = kLineBytes / kBf16;
 
 int64_t tile_depth(int64_t depth) { return depth % kTileDepth == 0 ? kTileDepth : kTileDepth / 2; }
 
-// Rows as a left operand reads them: those behind the last are the last once more, whose sums go nowhere.
+// Rows as a left operand reads them. Rows behind the last repeat it; their sums are unused.
 template <int64_t Longest>
 struct RowBlock {
-  static constexpr int64_t kRow = Longest + kLineNumbers;  // not a power of two: such rows push each other out of the cache
+  static constexpr int64_t kRow = Longest + kLineNumbers;  // not a power of two: such rows evict each other from the cache
   alignas(64) Bf16 data[kSumBlock * kRow];
 
   WELKIN_INLINE Bf16* row(int64_t i) { return data + i * kRow; }
@@ -63,7 +63,7 @@ void add_rows_amx(const Bf16* const* left, float* const* result, int64_t count, 
   }
 }
 
-// `count` numbers, even.
+// Copies `count` numbers, even.
 WELKIN_INLINE void copy_piece(const Bf16* from, int64_t count, Bf16* to) {
   int64_t k = 0;
   for (; k + 16 <= count; k += 16) std::memcpy(to + k, from + k, 16 * sizeof(Bf16));

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// Convolutions of bfloat16. Weight gradients sum over voxels, whose pairs do not lie side by side: they are interleaved first.
+// Convolutions of bfloat16. Weight gradients sum over voxels, whose pairs are not adjacent: they are interleaved first.
 #include "ops/cpu/convolution/convolution_bf16.h"
 
 namespace welkin::ops {
 namespace {
 
-// Rows i and i + 1 interleaved; `second` may be absent.
+// Interleaves rows i and i + 1; `second` may be absent.
 void interleave_rows(const Bf16* first, const Bf16* second, int64_t width, Bf16* to) {
   for (int64_t n = 0; n < width; n += 16) {
     _mm512_storeu_si512(to + 2 * n, interleaved(load_halves(first + n), second != nullptr ? load_halves(second + n) : Halves{}));

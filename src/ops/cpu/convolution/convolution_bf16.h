@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What convolutions of bfloat16 share, however their matmuls are made: panels of weights and the ends. Unnamed
-// for the reason that ops/cpu/lanes/lanes.h gives.
+// Shared by convolutions of bfloat16, whatever their matmuls: panels of weights and epilogues. In an unnamed namespace
+// for the reason in ops/cpu/lanes/lanes.h.
 #pragma once
 
 #include "ops/cpu/convolution/convolution_tiles.h"
@@ -9,7 +9,7 @@
 namespace welkin::ops {
 namespace {
 
-// A row behind the last of an odd depth does not exist: callers give an even one.
+// Depth must be even: it reads pairs of rows.
 void pack_rows_bf16(const WeightMatrix& from, int64_t depth, int64_t width, Bf16* to) {
   for (int64_t k = 0; k < depth; k += 2, to += 2 * width) {
     const float* row = from.data + k * from.depth_stride;
@@ -21,8 +21,8 @@ void pack_rows_bf16(const WeightMatrix& from, int64_t depth, int64_t width, Bf16
   }
 }
 
-// Depth lies side by side: the pairs of sixteen columns are transposed as words. What comes next of a column is asked for, since
-// there are more columns than a processor follows.
+// For contiguous depth: pairs of sixteen columns are transposed as words. The next part of each column is prefetched, since
+// there are more columns than a processor's prefetcher follows.
 template <int64_t Depth>
 WELKIN_INLINE void pack_column_block(const WeightMatrix& from, int64_t k0, int64_t n, int64_t width, Bf16* to) {
   constexpr int64_t kBlocksAhead = 2;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// The matmuls that a convolution over channels-last boxes consists of, tap by tap, as plain pointers, and their table per
+// The matmuls of a convolution over channels-last boxes, tap by tap, as plain pointers, and their table per
 // instruction set; torch-free. A tap joins voxels of one grid to voxels of another; each voxel is a vector of channels. Only
-// pairs that exist are listed, so taps on the padding cost nothing, and nothing is copied into columns. Sums are float.
+// existing pairs are listed, so taps on the padding cost nothing, and nothing is copied into columns. Sums are float.
 #pragma once
 
 #include <cstdint>
@@ -11,15 +11,15 @@
 
 namespace welkin::ops {
 
-inline constexpr int64_t kChannelPanel = 64;     // channels of the result that a call computes at most
+inline constexpr int64_t kChannelPanel = 64;     // most channels of the result per call
 inline constexpr int64_t kChannelMultiple = 16;  // widths and depths are multiples of this
-inline constexpr int64_t kDepthBlock = 256;      // channels of the operand that a call sums over at most; even
-inline constexpr int64_t kLongestColumn = 512;   // that is summed at once; of longer ones the sum is made of short ones
+inline constexpr int64_t kDepthBlock = 256;      // most channels of the operand that a call sums over; even
+inline constexpr int64_t kLongestColumn = 512;   // longest sum of one matmul; longer columns are sums of short ones
 inline constexpr int64_t kGatheredDepth = 512;
-inline constexpr int64_t kGatheredRow = 544;       // as kTransposedRow
+inline constexpr int64_t kGatheredRow = 544;       // like kTransposedRow
 inline constexpr int64_t kTransposedVoxels = 256;  // of a matmul of TransposedOuter
-inline constexpr int64_t kTransposedRow = 288;     // no power of two: such rows push each other out of the cache
-inline constexpr int64_t kPairBlock = 64;          // pairs that sum_outer takes at most
+inline constexpr int64_t kTransposedRow = 288;     // not a power of two: such rows evict each other from the cache
+inline constexpr int64_t kPairBlock = 64;          // most pairs of a call of sum_outer
 
 // Element (k, n) of a matrix of weights lies at data + k * depth_stride + n * width_stride; one of the strides is 1.
 struct WeightMatrix {
@@ -28,60 +28,60 @@ struct WeightMatrix {
   int64_t width_stride = 0;
 };
 
-// A row of a left operand that lies in pieces: element d at row + offsets[d / length] + d % length; length is even, and all are
-// kLongestColumn at most.
+// A row of a left operand in pieces: element d at row + offsets[d / length] + d % length. length is even, and all are
+// at most kLongestColumn.
 struct Segments {
   const int64_t* offsets = nullptr;
   int64_t count = 0;
   int64_t length = 0;
 };
 
-// A block of channels of one tap, for some voxels: their rows, and the packed panel (depth, width) that they are multiplied by.
+// A block of channels of one tap, for some voxels: their rows, and the packed panel (depth, width) to multiply them by.
 template <typename T>
 struct TapPiece {
-  const T* const* rows = nullptr;  // a null row is one of zeros
+  const T* const* rows = nullptr;  // a null row means zeros
   int64_t depth = 0;
   const T* panel = nullptr;
 };
 
-// Matmuls where the rows of several pieces are brought together first, for all panels that they are multiplied by; pieces are
-// kGatheredDepth deep together at most.
+// Matmuls for gathered rows: the rows of several pieces are concatenated once for all panels. Together the pieces have a depth
+// of at most kGatheredDepth.
 template <typename T>
 struct GatheredRows {
-  // Row i of `to`, at i * kGatheredRow, = the pieces' rows i side by side. There is room for whole blocks of 32 rows.
+  // Row i of `to`, at i * kGatheredRow, = the concatenated rows i of the pieces. `to` has room for whole blocks of 32 rows.
   void (*gather)(const TapPiece<T>* pieces, int64_t num_pieces, int64_t count, T* to);
   // sums (count, width) += the rows times the pieces' panels.
   void (*add_matmul)(const T* rows, int64_t count, const TapPiece<T>* pieces, int64_t num_pieces, float* sums, int64_t width);
 };
 
-// Weight gradients where matmuls read one side channel by channel. To transpose it costs as much as to multiply it with 64
-// channels: it is done once for many of the other side. Voxels are kTransposedVoxels at most; up to a multiple of 32 they are
+// Weight gradients whose matmuls read one side channel by channel. Transposing costs as much as multiplying by 64 channels, so
+// it is done once for many channels of the other side. At most kTransposedVoxels voxels; up to a multiple of 32 they are
 // zero.
 template <typename T>
 struct TransposedOuter {
   // Element (c, i) of `to`, at c * kTransposedRow + i, = rows[i][c].
   void (*transpose)(const T* const* rows, int64_t count, int64_t channels, T* to);
-  // to (voxels / 2, width, 2) = pairs of rows interleaved; a null row is one of zeros.
+  // to (voxels / 2, width, 2) = interleaved pairs of rows; a null row means zeros.
   void (*interleave)(const T* const* rows, int64_t count, int64_t width, T* to);
   // sum (channels, width) = or += transposed times interleaved.
   void (*multiply)(const T* transposed, const T* interleaved, int64_t count, float* sum, int64_t channels, int64_t width,
                    bool add);
-  // to (width, channels) at `stride` = sum (channels, width) the other way round.
+  // to (width, channels) at `stride` = the transpose of sum (channels, width).
   void (*transpose_back)(const float* sum, int64_t channels, int64_t width, float* to, int64_t stride);
 };
 
-// What voxels in a row give to a line: voxel v adds `segment` numbers of the line from v * step on.
+// Contributions of consecutive voxels to a line: voxel v adds `segment` numbers to the line from v * step on.
 struct LineScatter {
   int64_t voxels = 0;
   int64_t from_stride = 0;  // from one voxel's numbers to the next one's
   int64_t segment = 0, step = 0;
 };
 
-// Operands of matmuls are of type T, what is kept in memory of type S: float for both, bfloat16 for both, or bfloat16 in memory
-// that is multiplied as float, where weights are rounded as it would round them.
+// Operands of matmuls have type T, memory has type S: both float, both bfloat16, or bfloat16 in memory and float
+// matmuls, with weights rounded to bfloat16.
 template <typename T, typename S = T>
 struct ConvolutionKernel {
-  // `to` = (depth, width) of `from` as add_rows reads it; depth is even for bfloat16. Elements: depth * width.
+  // `to` = (depth, width) of `from` in the layout of add_rows; depth is even for bfloat16. Elements: depth * width.
   void (*pack)(const WeightMatrix& from, int64_t depth, int64_t width, T* to);
   // result[i][0, width) += left[i][0, depth) times a packed panel (depth, width), for i in [0, count).
   void (*add_rows)(const T* const* left, float* const* result, int64_t count, const T* panel, int64_t depth, int64_t width);
@@ -95,10 +95,10 @@ struct ConvolutionKernel {
   void (*activate)(const float* x, float slope, int64_t count, S* to);
   // For `rows` rows of `width` channels: gated = grad where out > 0, slope grad elsewhere; sums (width) = the sum of gated rows.
   void (*gate)(const S* grad, const S* out, float slope, int64_t rows, int64_t width, T* gated, float* sums);
-  // line += what the voxels give; each number of the line is read and written once.
+  // line += the voxels' contributions; each number of the line is read and written once.
   void (*scatter)(const float* from, const LineScatter& rule, float* line);
-  const GatheredRows<T>* gathered = nullptr;       // in place of add_rows for boxes of many channels, where matmuls want it so
-  const TransposedOuter<T>* transposed = nullptr;  // in place of sum_outer
+  const GatheredRows<T>* gathered = nullptr;       // instead of add_rows for boxes of many channels, if matmuls need it
+  const TransposedOuter<T>* transposed = nullptr;  // instead of sum_outer
 };
 
 const ConvolutionKernel<float>& convolution_kernel_portable();
@@ -110,7 +110,7 @@ const ConvolutionKernel<float, Bf16>& widened_convolution_kernel_portable();
 const ConvolutionKernel<float, Bf16>& widened_convolution_kernel_avx2();    // x86-64 only
 const ConvolutionKernel<float, Bf16>& widened_convolution_kernel_avx512();  // x86-64 only
 
-// The table of a set; none (null) for matmuls of bfloat16 without fast dot products of it.
+// The table of a set; null for bfloat16 matmuls without fast dot products.
 template <typename T, typename S = T>
 const ConvolutionKernel<T, S>* convolution_kernel(InstructionSet set);
 template <>

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// The matmuls for W lanes. Each block is summed from zero and then added: a sum over all taps and channels, tens of thousands
-// of terms, is made of short ones and rounds less, so that fewer activations fall on the other side of zero. Included by one
-// file per instruction set; see ops/cpu/lanes/lanes.h for why all is unnamed.
+// The matmuls for W lanes. Each block is summed from zero and then added: a sum of tens of thousands of terms, over all taps
+// and channels, is made of short sums and rounds less, so that fewer activations change their sign. Included by one
+// file per instruction set; see ops/cpu/lanes/lanes.h for the unnamed namespace.
 #pragma once
 
 #include <cstddef>
@@ -15,8 +15,8 @@
 namespace welkin::ops {
 namespace {
 
-// The leaky ReLU as lanes, 0 or more below zero. A ReLU makes zero of what is infinite too, and of any gradient: by its slope it
-// would make NaN of them (ops/arithmetic/bias_leaky_relu_kernel.h).
+// The leaky ReLU for lanes, with a slope of 0 or more. A ReLU makes zero of infinities and of any gradient below zero; a
+// product with its slope would make NaN (ops/arithmetic/bias_leaky_relu_kernel.h).
 template <int W>
 class LeakyReluLanes {
  public:
@@ -24,7 +24,7 @@ class LeakyReluLanes {
       : slope_(slope), floor_(broadcast<W>(slope == 0 ? 0.0F : -kInfinity)), kept_(Int{} - (slope == 0 ? 0 : 1)) {}
 
   WELKIN_INLINE Floats<W> of(Floats<W> x) const {
-    const Floats<W> below = floor_ > x ? floor_ : x;  // in this order one instruction of x86, and NaN stays
+    const Floats<W> below = floor_ > x ? floor_ : x;  // this order is one x86 instruction, and keeps NaN
     return x > Floats<W>{} ? x : below * slope_;
   }
   WELKIN_INLINE Floats<W> of_gradient(Floats<W> gradient, Floats<W> out) const {
@@ -36,8 +36,8 @@ class LeakyReluLanes {
   using Int = typename Lanes<W>::Int;
   static constexpr float kInfinity = __builtin_inff();
   float slope_;
-  Floats<W> floor_;  // below which a sum does not matter
-  Int kept_;         // bits of a gradient below zero
+  Floats<W> floor_;  // lower limit of sums: minus infinity, or zero for a ReLU
+  Int kept_;         // mask for the bits of a gradient below zero
 };
 
 template <int W, typename T, int R, int V>
@@ -66,7 +66,7 @@ WELKIN_INLINE void add_rows_tile(const T* const* left, float* const* result, int
   }
 }
 
-// V vectors from `offset` on, for all rows. The last tile is filled up with the last row, whose further copies go nowhere.
+// V vectors from `offset` on, for all rows. The last tile is padded with copies of the last row, whose results are unused.
 template <int W, typename T, int V>
 __attribute__((noinline)) void add_rows_strip(const T* const* left, float* const* result, int64_t count, int64_t offset,
                                               const T* panel, int64_t stride, int64_t depth) {
@@ -143,7 +143,7 @@ WELKIN_INLINE void segment_tile(const T* const* left, const Segments& segments, 
   }
 }
 
-// As add_rows_strip: the last tile is filled up with rows that go nowhere.
+// Like add_rows_strip: the last tile is padded with rows whose results are unused.
 template <int W, typename T, typename S, int V>
 __attribute__((noinline)) void segment_strip(const T* const* left, const Segments& segments, int64_t count, const T* panel,
                                              int64_t stride, const float* bias, float slope, S* const* to, int64_t offset) {
@@ -214,7 +214,7 @@ WELKIN_INLINE void outer_tile(const T* const* left, const T* const* right, int64
   }
 }
 
-// Rows of the outer product's tile: what leaves registers for the columns.
+// Rows of the outer product's tile, with registers left for the columns.
 constexpr int outer_rows(int lanes, int vectors) {
   if (lanes == 16) return vectors <= 2 ? 8 : 6;
   return vectors == 1 ? 8 : 4;
@@ -267,8 +267,8 @@ void sum_outer(const T* const* left, const T* const* right, int64_t count, float
   }
 }
 
-// Rows that lie far apart, often at a power of two, push each other out of the first-level cache while a block is summed: they
-// are brought together first. At most kPairBlock pairs of kChannelPanel channels.
+// Distant rows, often a power of two apart, evict each other from the first-level cache during a sum. So
+// they are gathered first. At most kPairBlock pairs of kChannelPanel channels.
 template <int W>
 void sum_outer_gathered(const float* const* left, const float* const* right, int64_t count, float* sum, int64_t stride,
                         int64_t rows, int64_t width, bool add) {
@@ -287,7 +287,7 @@ void sum_outer_gathered(const float* const* left, const float* const* right, int
   sum_outer<W, float>(left_at, right_at, count, sum, stride, rows, width, add);
 }
 
-// Element (i, j) goes where (j, i) was: bit S of i and j changes places, for one S after the other.
+// Transposes by exchanging blocks: bit S of i and j changes places, for one S after the other.
 template <int W, int S, size_t... J>
 WELKIN_INLINE void swap_blocks(Floats<W>& a, Floats<W>& b, std::index_sequence<J...> /*lanes*/) {
   const Floats<W> low = __builtin_shufflevector(a, b, ((J & S) != 0 ? static_cast<int>(W + J - S) : static_cast<int>(J))...);
@@ -304,7 +304,7 @@ WELKIN_INLINE void transpose(Floats<W> (&rows)[W]) {
   if constexpr (S > 1) transpose<W, S / 2>(rows);
 }
 
-// Rows of weights lie kilobytes apart, where no processor guesses the next one: so many rows ahead are asked for.
+// Rows of weights are kilobytes apart, which no prefetcher follows: this many rows ahead are prefetched.
 constexpr int64_t kRowsAhead = 16;
 constexpr int64_t kLineFloats = 16;
 
@@ -312,7 +312,7 @@ WELKIN_INLINE void ask_for_row(const float* row, int64_t width) {
   for (int64_t n = 0; n < width; n += kLineFloats) __builtin_prefetch(row + n);
 }
 
-// As memory of type S would hold it.
+// Rounds as memory of type S would.
 template <int W, typename S>
 WELKIN_INLINE Floats<W> as_stored(Floats<W> x) {
   if constexpr (std::is_same_v<S, float>) {
@@ -322,7 +322,7 @@ WELKIN_INLINE Floats<W> as_stored(Floats<W> x) {
   }
 }
 
-// Depth and width are multiples of W where depth lies side by side.
+// Depth and width are multiples of W if depth is contiguous.
 template <int W, typename S>
 void pack_floats(const WeightMatrix& from, int64_t depth, int64_t width, float* to) {
   if (from.width_stride == 1) {
@@ -363,7 +363,7 @@ void gate_floats(const S* grad, const S* out, float slope, int64_t rows, int64_t
   }
 }
 
-// Vectors of N lanes, then of fewer: `count` is short, and no vector may touch what the next voxel writes.
+// Vectors of N lanes, then of fewer: `count` is short, and no vector may write into the next voxel's numbers.
 template <int N>
 WELKIN_INLINE void add_numbers(const float* from, int64_t count, float* to) {
   int64_t i = 0;
@@ -375,8 +375,8 @@ WELKIN_INLINE void add_numbers(const float* from, int64_t count, float* to) {
   }
 }
 
-// Step by step of the line, from the voxel that reaches it last to the one that begins there: voxel after voxel, each would wait
-// for the memory that the one before has just written.
+// Goes along the line step by step, adding all voxels that reach a step. Voxel by voxel, each would wait for the memory that
+// the previous one has just written.
 template <int W>
 void scatter_line(const float* from, const LineScatter& rule, float* line) {
   constexpr int kLanes = W < 8 ? W : 8;

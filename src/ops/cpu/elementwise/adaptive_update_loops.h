@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The updates of adaptive_update_kernel.h as loops that the compiler turns into vectors of the set. Included by one file per
-// instruction set; see ops/cpu/lanes/lanes.h for why all is unnamed.
+// The updates of adaptive_update_kernel.h as loops that the compiler vectorises for the set. Included by one file per
+// instruction set; see ops/cpu/lanes/lanes.h for the unnamed namespace.
 #pragma once
 
 #include <algorithm>
@@ -15,7 +15,7 @@ constexpr int64_t kUpdateBuffer = 1024;  // numbers that are summed while they a
 
 inline void lion_loop(const LionRule& rule_in, int64_t count, float* __restrict value, const float* __restrict gradient,
                       float* __restrict average) {
-  const LionRule rule = rule_in;  // nothing that is written may be it
+  const LionRule rule = rule_in;  // a local copy, so that stores cannot alias it
   for (int64_t i = 0; i < count; ++i) {
     const float difference = rule.gradient_scale * gradient[i] - average[i];
     const float mixed = multiply_add(rule.mix, difference, average[i]);

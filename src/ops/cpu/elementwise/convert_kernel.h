@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Copies between float32 and bfloat16 on a CPU, as plain pointers, and their table per instruction set; torch-free. aten's copies
-// take twice as long on a processor without vcvtneps2bf16, and need a pass each for a bias and for a rounding that stays float32.
+// Copies between float32 and bfloat16 on a CPU, as plain pointers, and their table per instruction set; torch-free. aten's take
+// twice as long on a processor without vcvtneps2bf16. They need one more pass for a bias, and for rounding within float32.
 #pragma once
 
 #include <cstdint>
@@ -13,9 +13,9 @@ namespace welkin::ops {
 // Rounding is to nearest even; NaN stays NaN.
 struct ConvertKernel {
   void (*widen)(const Bf16* from, float* to, int64_t count);
-  // `bias` (width), or null, is added to each row before the one rounding.
+  // `bias` (width), or null, is added to each row before the single rounding.
   void (*narrow)(const float* from, const float* bias, Bf16* to, int64_t rows, int64_t width);
-  // Values of bfloat16 in float32. `to` may be `from`.
+  // Rounds to bfloat16 values, stored as float32. `to` may be `from`.
   void (*round)(const float* from, float* to, int64_t count);
 };
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Copies between float32 and bfloat16 by W lanes. Included by one file per instruction set; see ops/cpu/lanes/lanes.h for why all
-// is unnamed.
+// Copies between float32 and bfloat16 by W lanes. Included by one file per instruction set; see ops/cpu/lanes/lanes.h for the
+// unnamed namespace.
 #pragma once
 
 #include "ops/cpu/elementwise/convert_kernel.h"
@@ -18,7 +18,7 @@ void widen_loop(const Bf16* from, float* to, int64_t count) {
 
 template <int W>
 void narrow_loop(const float* from, const float* bias, Bf16* to, int64_t rows, int64_t width) {
-  if (bias == nullptr) {  // then it is one long row
+  if (bias == nullptr) {  // then the matrix is one long row
     width *= rows;
     rows = 1;
   }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// gelu(x + bias) and its gradients on a CPU, as plain pointers, and their table per instruction set; torch-free. The calls are
-// those of a GPU (ops/arithmetic/bias_gelu_kernel.h).
+// gelu(x + bias) and its gradients on a CPU, as plain pointers, and their table per instruction set; torch-free. The arguments
+// are those of the GPU (ops/arithmetic/bias_gelu_kernel.h).
 #pragma once
 
 #include <cstdint>
@@ -11,11 +11,11 @@
 
 namespace welkin::ops {
 
-// Of rows [begin, end). T is float or Bf16; the arithmetic is float32's.
+// For rows [begin, end). T is float or Bf16; the arithmetic is in float32.
 template <typename T>
 struct GeluKernel {
   void (*forward)(const GeluForward<T>& call, int64_t begin, int64_t end);
-  // grad_bias (width) is written: the sum of these rows' gradients, before they are rounded. grad_x may be grad_out.
+  // Writes grad_bias (width), the sum of these rows' gradients before rounding. grad_x may be grad_out.
   void (*backward)(const GeluBackward<T>& call, int64_t begin, int64_t end, float* grad_bias);
 };
 

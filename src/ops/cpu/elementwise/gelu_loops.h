@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// gelu(x + bias) for W lanes. Included by one file per instruction set; see ops/cpu/lanes/lanes.h for why all is unnamed.
+// gelu(x + bias) for W lanes. Included by one file per instruction set; see ops/cpu/lanes/lanes.h for the unnamed namespace.
 #pragma once
 
 #include <algorithm>
@@ -15,7 +15,7 @@ struct Normal {
   Floats<W> below, density;
 };
 
-// The standard normal distribution and its density at x. With z = |x| and t = 1 / (1 + 0.35 z), what is beyond z is
+// The standard normal distribution and its density at x. With z = |x| and t = 1 / (1 + 0.35 z), the tail beyond z is
 // exp(-z^2 / 2) t p(t), the form of Abramowitz and Stegun 7.1.26 with the same exponential as the density. p is the minimax
 // polynomial of degree 7 on z in [0, 13.5] for the error over max(tail, 1e-5), 3.1e-8 of it; with float32's roundings the
 // distribution is within 2e-7.
@@ -38,11 +38,11 @@ WELKIN_INLINE Normal<W> standard_normal(Floats<W> x) {
   return {x < 0.0F ? beyond : 1.0F - beyond, power * kDensityAtZero};
 }
 
-// From here on the density times x is nothing beside 1. exp2_lanes() leaves 2^-126 of it, which a large x would make something
-// of.
+// Beyond this the density times x is negligible beside 1. exp2_lanes() returns at least 2^-126 for it, which a large x would
+// amplify.
 constexpr float kDensityEnds = 14.0F;
 
-// x, or the end of [-most, most] that it is beyond; NaN stays.
+// Clamps x to [-most, most]; NaN stays.
 template <int W>
 WELKIN_INLINE Floats<W> within(Floats<W> x, float most) {
   const Floats<W> highest = broadcast<W>(most), least = broadcast<W>(-most);
@@ -50,7 +50,7 @@ WELKIN_INLINE Floats<W> within(Floats<W> x, float most) {
   return least > x ? least : x;
 }
 
-// W columns of a row, or the first `count` of them where the row ends.
+// Loads W columns of a row, or the first `count` of them at the row's end.
 template <int W, typename T>
 WELKIN_INLINE Floats<W> columns_from(const T* from, int64_t count) {
   if (count >= W) return load<W>(from);

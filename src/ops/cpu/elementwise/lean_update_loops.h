@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Adam with states of fewer bits (lean_update_kernel.h): a group of numbers is widened into the cache, updated in float32 and
-// made short again. Included by one file per instruction set; see ops/cpu/lanes/lanes.h for why all is unnamed.
+// Adam with states of fewer bits (lean_update_kernel.h): a group of numbers is widened in the cache, updated in float32 and
+// narrowed again. Included by one file per instruction set; see ops/cpu/lanes/lanes.h for the unnamed namespace.
 #pragma once
 
 #include <algorithm>
@@ -14,7 +14,7 @@ namespace welkin::ops {
 namespace {
 
 constexpr int64_t kWordGroup = 4 * kPhiloxLanes;   // elements of sixteen blocks of random words
-constexpr int64_t kRoundedGroup = 4 * kWordGroup;  // elements that are updated at a time
+constexpr int64_t kRoundedGroup = 4 * kWordGroup;  // elements updated at a time
 
 WELKIN_INLINE float widened_bf16(uint16_t bits) {
   const uint32_t word = static_cast<uint32_t>(bits) << 16;
@@ -23,7 +23,7 @@ WELKIN_INLINE float widened_bf16(uint16_t bits) {
   return value;
 }
 
-// `dice`: 16 random bits. What is not finite stays so, since a carry would make another number of it.
+// `dice`: 16 random bits. Infinities and NaN stay, since a carry would change them to other numbers.
 WELKIN_INLINE uint16_t rounded_bf16(float value, uint32_t dice) {
   uint32_t word = 0;
   std::memcpy(&word, &value, sizeof word);
@@ -31,7 +31,7 @@ WELKIN_INLINE uint16_t rounded_bf16(float value, uint32_t dice) {
   return static_cast<uint16_t>((word + (finite ? dice : 0U)) >> 16);
 }
 
-// `in_order`: kWordGroup words at a time, at least `count`.
+// Random words into `in_order`: kWordGroup words at a time, at least `count`.
 inline void rounding_words(const RoundingKey& key, uint64_t first_block, int64_t count, uint32_t* in_order) {
   for (int64_t i = 0; i < count; i += kWordGroup, first_block += kPhiloxLanes) {
     philox_words_in_order(key.stream, key.counter, first_block, *reinterpret_cast<uint32_t(*)[kWordGroup]>(in_order + i));
@@ -52,7 +52,7 @@ inline void bf16_adam_loop(const AdamRule& rule, const RoundingKey& key, int64_t
   alignas(64) float m[kRoundedGroup], v[kRoundedGroup];
   alignas(64) uint32_t words[kRoundedGroup];
   for (int64_t i = 0; i < count;) {
-    const int64_t before = (first + i) % 4;  // words of a block that are others'
+    const int64_t before = (first + i) % 4;  // words of a block that belong to earlier elements
     const int64_t here = std::min(kRoundedGroup - before, count - i);
     rounding_words(key, static_cast<uint64_t>(first + i) / 4, before + here, words);
     widen_bf16(here, average + i, m);
@@ -69,7 +69,7 @@ struct Codes {
   typedef uint8_t Unaligned __attribute__((vector_size(W), aligned(1)));  // NOLINT(modernize-use-using): see lanes.h
 };
 
-// Four bytes at each index.
+// Gathers four bytes at each index.
 template <int W>
 WELKIN_INLINE typename Lanes<W>::Int gathered(const void* table, typename Lanes<W>::Int index) {
   using Int = typename Lanes<W>::Int;
@@ -113,15 +113,15 @@ float largest_magnitude(int64_t count, const float* values) {
   int64_t i = 0;
   for (; i + W <= count; i += W) {
     const auto size = reinterpret_cast<Floats<W>>(reinterpret_cast<Int>(load<W>(values + i)) & 0x7fffffff);
-    largest = size > largest ? size : largest;  // NaN is none
+    largest = size > largest ? size : largest;  // ignores NaN
   }
   float most = largest_of<W>(largest);
   for (; i < count; ++i) most = std::fabs(values[i]) > most ? std::fabs(values[i]) : most;
   return most;
 }
 
-// The nearest codes of values times inverse, whose magnitude is at most one (what is larger, or NaN, counts as one); halfway,
-// those nearer to zero. Bits of positive floats are in the order of their values.
+// The nearest codes of values times inverse, whose magnitude is at most one (larger ones, and NaN, count as one); ties go to
+// codes nearer to zero. The bits of positive floats are in the order of their values.
 template <int W>
 WELKIN_INLINE void nearest_some(const CodeTable& table, float inverse, const float* values, uint8_t* codes) {
   using Int = typename Lanes<W>::Int;
@@ -131,7 +131,7 @@ WELKIN_INLINE void nearest_some(const CodeTable& table, float inverse, const flo
   size = size > least ? size : least;
   size = size < most ? size : most;
   const Int cell = gathered<W>(table.cell, (size >> 16) - kFirstCell);
-  const Int away = (cell & 0xff) - ((size & 0xffff) > (cell >> 8));  // a comparison that holds is -1
+  const Int away = (cell & 0xff) - ((size & 0xffff) > (cell >> 8));  // a true comparison is -1
   const Int below = away < table.most_negative ? away : Int{} + table.most_negative;
   const Int code = table.zero + (bits < 0 ? -below : away);
   *reinterpret_cast<typename Codes<W>::Unaligned*>(codes) = __builtin_convertvector(code, typename Codes<W>::Unaligned);
@@ -144,7 +144,7 @@ void nearest_codes(const CodeTable& table, float inverse, int64_t count, const f
   for (; i < count; ++i) nearest_some<1>(table, inverse, values + i, codes + i);
 }
 
-// Returns the block's scale.
+// Encodes a block and returns its scale.
 template <int W>
 float encode_block(const CodeTable& table, int64_t count, const float* values, uint8_t* codes) {
   const float scale = largest_magnitude<W>(count, values);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Factors of a dropout mask from sixteen blocks at a time. Included by one file per instruction set; see ops/cpu/lanes/lanes.h
-// for why all is unnamed.
+// for the unnamed namespace.
 #pragma once
 
 #include <cstring>
@@ -19,7 +19,7 @@ inline void group_factors(const MaskRule& rule, uint64_t counter, uint64_t first
   for (int64_t i = 0; i < kMaskGroup; ++i) factors[i] = words[i] >= rule.threshold ? rule.scale : 0.0F;
 }
 
-// MaskKernel::factors. Elements before a block's first and behind the last are made and dropped.
+// Implements MaskKernel::factors. Elements before the first and behind the last in a block are computed and discarded.
 inline void mask_factors(const MaskRule& rule, uint64_t counter, uint64_t start, int64_t count, float* to) {
   auto skip = static_cast<int64_t>(start % 4);
   uint64_t block = start / 4;

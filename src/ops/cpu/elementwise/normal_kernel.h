@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Standard normals of a Philox stream, many at once, as plain pointers, and their table per instruction set; torch-free.
+// Standard normals of a Philox stream in bulk, as plain pointers, and their table per instruction set; torch-free.
 #pragma once
 
 #include <cstdint>
@@ -8,13 +8,13 @@
 
 namespace welkin::ops {
 
-inline constexpr int64_t kNormalBlocks = 16;  // Philox blocks, of four numbers each, that a call makes
+inline constexpr int64_t kNormalBlocks = 16;  // Philox blocks, of four numbers each, per call
 
 struct NormalKernel {
-  // out[0, 64) = scale times the numbers of blocks [first, first + 16) of stream `key`, as core/philox.h's normal_pair gives
-  // them, rounded to float. Logarithm and sines are ours, not the C library's, and may differ in a double's last bits: an element
-  // that lies so near to the middle between two floats that this could matter is named in `doubtful` (room for 64). Says how
-  // many.
+  // out[0, 64) = scale times the numbers of blocks [first, first + 16) of stream `key`, as in core/philox.h's normal_pair,
+  // rounded to float. Logarithm and sines are ours, not the C library's, and may differ in a double's last bits. Elements
+  // so near to the middle between two floats that this could matter are listed in `doubtful` (room for 64). Returns their
+  // number.
   int64_t (*normals)(uint64_t key, uint64_t first, double scale, float* out, int32_t* doubtful);
 };
 

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// The numbers of sixteen blocks as loops over arrays, without a branch, which the compiler turns into vectors of the set. The
+// The numbers of sixteen blocks as branch-free loops over arrays, which the compiler vectorises for the set. The
 // functions are those of fdlibm (Sun Microsystems, 1993; freely redistributable), each within one unit of a double's last place.
-// Compiled without fused multiply-adds: the angle must be the double that the C library would be given. Included by one file per
-// instruction set; see ops/cpu/lanes/lanes.h for why all is unnamed.
+// Compiled without fused multiply-adds: the angle must be the same double that the C library would receive. Included by one
+// file per instruction set; see ops/cpu/lanes/lanes.h for the unnamed namespace.
 #pragma once
 
 #include <bit>
@@ -18,7 +18,7 @@ constexpr int kLanes = kPhiloxLanes;
 static_assert(kLanes == kNormalBlocks);
 using Doubles = double[kLanes];
 
-// (word + 0.5) / 2^32; every step is exact. Through a signed word, for which all sets have a conversion.
+// (word + 0.5) / 2^32; every step is exact. It converts signed words, which all sets can.
 inline void open_units(const LaneWords& words, Doubles& u) {
   for (int i = 0; i < kLanes; ++i) {
     u[i] = (static_cast<double>(static_cast<int32_t>(words[i] ^ 0x80000000U)) + 2147483648.5) * 0x1.0p-32;
@@ -27,7 +27,7 @@ inline void open_units(const LaneWords& words, Doubles& u) {
 
 // sqrt(-2 log u) for u in (2^-34, 1).
 inline void radii(const Doubles& u, Doubles& radius) {
-  constexpr uint64_t kRootHalf = 0x3FE6A09E667F3BCD;  // sqrt(1/2): u = m 2^e with m from there to twice that
+  constexpr uint64_t kRootHalf = 0x3FE6A09E667F3BCD;  // sqrt(1/2): u = m 2^e, with m in [sqrt(1/2), sqrt(2))
   constexpr uint64_t kBias = 64;                      // keeps e above zero in unsigned arithmetic
   constexpr double kLn2High = 6.93147180369123816490e-01, kLn2Low = 1.90821492927058770002e-10;
   for (int i = 0; i < kLanes; ++i) {
@@ -85,7 +85,7 @@ inline void circle(const Doubles& u, Doubles& cosine, Doubles& sine) {
   }
 }
 
-// A float's rounding turns at the middle of the 29 bits that it drops; numbers near the least normal float drop more.
+// A float's rounding changes at the middle of the 29 dropped bits; numbers near the smallest normal float drop more.
 inline void rounded(const Doubles& radius, const Doubles& side, double scale, float (&out)[kLanes], uint64_t (&doubt)[kLanes]) {
   constexpr uint64_t kDropped = (uint64_t{1} << 29) - 1;
   constexpr uint64_t kMiddle = uint64_t{1} << 28;
@@ -94,7 +94,7 @@ inline void rounded(const Doubles& radius, const Doubles& side, double scale, fl
   Doubles x;
   for (int i = 0; i < kLanes; ++i) x[i] = scale * (radius[i] * side[i]);
   for (int i = 0; i < kLanes; ++i) out[i] = static_cast<float>(x[i]);
-  for (int i = 0; i < kLanes; ++i) {  // a difference below zero has its highest bit
+  for (int i = 0; i < kLanes; ++i) {  // a negative difference has its highest bit set
     const uint64_t bits = std::bit_cast<uint64_t>(x[i]);
     const uint64_t from_nearest = (bits & kDropped) - kMiddle + kNear;
     const uint64_t is_near = ((from_nearest - (2 * kNear + 1)) & ~from_nearest) >> 63;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The updates as loops that the compiler turns into vectors of the set. Included by one file per instruction set; see
-// ops/cpu/lanes/lanes.h for why all is unnamed.
+// The updates as loops that the compiler vectorises for the set. Included by one file per instruction set; see
+// ops/cpu/lanes/lanes.h for the unnamed namespace.
 #pragma once
 
 #include <cmath>
@@ -11,11 +11,11 @@
 namespace welkin::ops {
 namespace {
 
-// a b + c rounded once, as PyTorch's kernels do it: where a first moment nearly cancels, a second rounding is 3e-6 of it. Without
-// fused instructions the exact product of two floats is a double.
+// a b + c with one rounding, as in PyTorch's kernels: where a first moment nearly cancels, a second rounding is 3e-6 of it.
+// Without fused instructions it uses double, in which the product of two floats is exact.
 WELKIN_INLINE float multiply_add(float a, float b, float c) {
 #if defined(__FMA__) || defined(__ARM_FEATURE_FMA)
-  return a * b + c;  // which the compiler fuses in these files
+  return a * b + c;  // fused by the compiler in these files
 #else
   return static_cast<float>(static_cast<double>(a) * static_cast<double>(b) + static_cast<double>(c));
 #endif
@@ -23,7 +23,7 @@ WELKIN_INLINE float multiply_add(float a, float b, float c) {
 
 inline void adam_loop(const AdamRule& rule_in, int64_t count, float* __restrict value, const float* __restrict gradient,
                       float* __restrict average, float* __restrict square) {
-  const AdamRule rule = rule_in;  // nothing that is written may be it
+  const AdamRule rule = rule_in;  // a local copy, so that stores cannot alias it
   for (int64_t i = 0; i < count; ++i) {
     const float g = rule.gradient_scale * gradient[i] + rule.decay * value[i];
     const float m = multiply_add(rule.average_share, g - average[i], average[i]);

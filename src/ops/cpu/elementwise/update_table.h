@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// All updates as one table. Included by one file per instruction set; see ops/cpu/lanes/lanes.h for why all is unnamed.
+// All updates as one table. Included by one file per instruction set; see ops/cpu/lanes/lanes.h for the unnamed namespace.
 #pragma once
 
 #include "ops/cpu/elementwise/adaptive_update_loops.h"

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Matmuls of bfloat16 by the tiles of AMX: registers of 16 rows of 64 bytes, of which one instruction multiplies two and adds to
-// a third. Sums are float32. Unnamed for the reason that ops/cpu/lanes/lanes.h gives.
+// Matmuls of bfloat16 by the tiles of AMX: registers of 16 rows of 64 bytes. One instruction multiplies two of them and adds
+// the product to a third. Sums are float32. In an unnamed namespace for the reason in ops/cpu/lanes/lanes.h.
 #pragma once
 
 #include <immintrin.h>
@@ -14,11 +14,11 @@ namespace welkin::ops {
 namespace {
 
 constexpr int64_t kTileRows = 16;   // of a left operand and of a sum; columns of a right operand and of a sum
-constexpr int64_t kTileDepth = 32;  // summed by one instruction
+constexpr int64_t kTileDepth = 32;  // depth of one instruction
 constexpr int64_t kSumStride = 32;  // floats between rows of a block of sums
 constexpr int64_t kSumBlock = 32;   // rows and columns of a block: two tiles each way
 
-// What a processor is told of its tiles (Intel, Architecture Instruction Set Extensions, "TILECFG").
+// The tile configuration (Intel, Architecture Instruction Set Extensions, "TILECFG").
 struct alignas(64) TileConfig {
   uint8_t palette = 1;
   uint8_t start_row = 0;
@@ -27,8 +27,8 @@ struct alignas(64) TileConfig {
   uint8_t rows[16] = {};
 };
 
-// While alive, tiles 0 to 3 are sums of 16 x 16, 4 and 5 left operands of 16 x depth, 6 and 7 right operands of depth x 16 (depth
-// / 2 rows of pairs); depth is 32 or 16. Other libraries set up their own; none may run in between on this thread.
+// While alive, tiles 0 to 3 are sums of 16 x 16, 4 and 5 left operands of 16 x depth, 6 and 7 right operands of depth x 16
+// (depth / 2 rows of pairs); depth is 32 or 16. Other libraries configure tiles, too; none may run in between on this thread.
 class Tiles {
  public:
   WELKIN_INLINE explicit Tiles(int64_t depth) {
@@ -58,16 +58,16 @@ struct TileOperands {
   int64_t left_row;
   const Bf16* right;
   int64_t right_row;
-  int64_t steps;      // instructions' depths
-  int64_t left_step;  // bytes from one to the next
+  int64_t steps;      // number of instructions along the depth
+  int64_t left_step;  // bytes from one instruction's operand to the next
   int64_t right_step;
 };
 
-// To the compiler the loads of tiles read no memory: what was written before stays before, by this.
+// A compiler barrier: compilers do not know that tile loads read memory, so earlier stores must stay before them.
 WELKIN_INLINE void tiles_see_memory() { asm volatile("" ::: "memory"); }
 
-// Sums of (16 R, 16 V), R and V 1 or 2, in tiles 0 to 3: none yet, those in memory at `stride` floats, those of a matmul more,
-// and into memory.
+// Sums of (16 R, 16 V), R and V 1 or 2, in tiles 0 to 3: set to zero, load from memory at `stride` floats, add a matmul,
+// store to memory.
 template <int R, int V>
 WELKIN_INLINE void zero_tiles() {
   _tile_zero(0);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A bfloat16 as its bits: what the torch-free kernels take, and its conversions one at a time.
+// A bfloat16 as its bits, for the torch-free kernels, and scalar conversions.
 #pragma once
 
 #include <bit>

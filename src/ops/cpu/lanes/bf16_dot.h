@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Dot matmuls of pairs of bfloat16 (AVX512-BF16). A packed panel holds two rows of depth interleaved: the pair of column n is
-// one 32-bit word. Rows that are read in place have their pairs side by side already.
+// Dot products of pairs of bfloat16 (AVX512-BF16). A packed panel interleaves two rows of depth: the pair of column n is
+// one 32-bit word. Rows that are read in place have adjacent pairs already.
 #pragma once
 
 #include <immintrin.h>

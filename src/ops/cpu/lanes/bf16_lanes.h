@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// W lanes of float32 from bfloat16 and back, for any width. Unnamed for the reason that ops/cpu/lanes/lanes.h gives.
+// W lanes of float32 from bfloat16 and back, for any width. In an unnamed namespace for the reason in ops/cpu/lanes/lanes.h.
 #pragma once
 
 #include "ops/cpu/lanes/bf16.h"
@@ -32,7 +32,7 @@ WELKIN_INLINE void store(Bf16* to, Floats<W> x) {
   *reinterpret_cast<typename Bf16Lanes<W>::Unaligned*>(to) = __builtin_convertvector(kept, typename Bf16Lanes<W>::Half);
 }
 
-// What `store` and `load` make of it.
+// x after `store` and `load`.
 template <int W>
 WELKIN_INLINE Floats<W> rounded_to_bf16(Floats<W> x) {
   using Word = typename Bf16Lanes<W>::Word;

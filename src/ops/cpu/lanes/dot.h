@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// One step of a matmul: how operands of type T are read, and how many elements of depth a step sums. bf16_dot.h has bfloat16's.
-// Unnamed for the reason that ops/cpu/lanes/lanes.h gives.
+// One step of a matmul: reads operands of type T, and says how many elements of depth a step sums. bf16_dot.h has bfloat16's.
+// In an unnamed namespace for the reason in ops/cpu/lanes/lanes.h.
 #pragma once
 
 #include "ops/cpu/lanes/lanes.h"

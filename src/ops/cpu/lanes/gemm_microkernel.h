@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The register-blocked matmul of dense matrices on which attention stands. Unnamed for the reason that ops/cpu/lanes/lanes.h
-// gives.
+// The register-blocked matmul of dense matrices for attention. In an unnamed namespace for the reason in
+// ops/cpu/lanes/lanes.h.
 #pragma once
 
 #include "ops/cpu/lanes/dot.h"
@@ -8,8 +8,8 @@
 namespace welkin::ops {
 namespace {
 
-// A (rows, depth) at row_stride and depth_stride; B (depth, ...) at `stride`; C (rows, ...) at `stride`. Of bfloat16 the two
-// elements of a pair of depths lie side by side: in A at even multiples of depth_stride, in B as two interleaved rows.
+// A (rows, depth) at row_stride and depth_stride; B (depth, ...) at `stride`; C (rows, ...) at `stride`. For bfloat16 the two
+// elements of a pair of depths are adjacent: in A at even multiples of depth_stride, in B as two interleaved rows.
 template <typename T>
 struct Left {
   const T* data;
@@ -26,8 +26,8 @@ struct Result {
   int64_t stride;
 };
 
-// R rows and V vectors of C = A B, or C += A B, held in registers over the whole depth. The matmul is summed on its own and then
-// added: a long sum made of short ones rounds less.
+// R rows and V vectors of C = A B, or C += A B, held in registers over the whole depth. The matmul is summed separately and
+// then added: a long sum made of short ones rounds less.
 template <int W, typename T, int R, int V, bool Add>
 WELKIN_INLINE void matmul_tile(Left<T> a, Right<T> b, Result c, int64_t depth) {
   using Step = Dot<W, T>;

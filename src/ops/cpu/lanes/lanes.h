@@ -37,7 +37,7 @@ WELKIN_INLINE Floats<W> broadcast(float x) {
   return x - Floats<W>{};
 }
 
-// A product that is rounded before anything is added to it, which these files' flags would fuse.
+// Rounds a product before anything is added to it; the flags of these files would fuse both.
 template <int W>
 WELKIN_INLINE Floats<W> rounded(Floats<W> product) {
 #if defined(__AVX512F__)
@@ -56,7 +56,7 @@ template <int W>
 WELKIN_INLINE Floats<W> exp2_lanes(Floats<W> x) {
   using Int = typename Lanes<W>::Int;
   const Floats<W> least = broadcast<W>(-126.0F);
-  x = least > x ? least : x;                          // in this order one instruction of x86
+  x = least > x ? least : x;                          // this order is one x86 instruction, and keeps NaN
   const Floats<W> shift = broadcast<W>(12582912.0F);  // 1.5 * 2^23: the sum's low bits are the rounded integer
   const Floats<W> shifted = x + shift;
   const Floats<W> f = x - (shifted - shift);
@@ -76,7 +76,7 @@ WELKIN_INLINE Floats<W / 2> half_of(Floats<W> x, std::integer_sequence<int, I...
   return __builtin_shufflevector(x, x, (From + I)...);
 }
 
-// combine(lane, lane) of all lanes, by halves: of a chain every link would wait for the one before.
+// Reduces all lanes by halves: in a chain every step would wait for the previous one.
 template <int W, typename Combine>
 WELKIN_INLINE float reduced(Floats<W> x, Combine combine) {
   if constexpr (W == 2) {
@@ -97,14 +97,14 @@ WELKIN_INLINE float largest_of(Floats<W> x) {
   return reduced<W>(x, [](auto a, auto b) { return a > b ? a : b; });
 }
 
-// Rows of a tile that V vectors leave registers for: 32 registers at 16 lanes, 16 below.
+// Rows of a tile for which V vectors leave registers: 32 registers at 16 lanes, 16 below.
 constexpr int tile_rows(int lanes, int vectors) {
   constexpr int kWide[] = {16, 12, 8, 6};
   constexpr int kNarrow[] = {12, 6, 4, 3};
   return lanes == 16 ? kWide[vectors - 1] : kNarrow[vectors - 1];
 }
 
-// How many of the `left` vectors of a row to take next.
+// Number of the remaining `left` vectors of a row to take next.
 template <int W>
 constexpr int next_vectors(int64_t left) {
   if (left % 3 == 0) return 3;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Blocks of Philox4x32-10 (core/philox.h has the scheme and its source) sixteen at a time, in vectors of the set.
-// Included by one file per instruction set; see ops/cpu/lanes/lanes.h for why all is unnamed.
+// Included by one file per instruction set; see ops/cpu/lanes/lanes.h for the unnamed namespace.
 #pragma once
 
 #if defined(__x86_64__)
@@ -29,10 +29,10 @@ constexpr int kWideLanes = 2;
 typedef uint64_t Wide
     __attribute__((vector_size(8 * kWideLanes)));  // NOLINT(modernize-use-using): a using loses the attribute in GCC
 
-// Products of the low halves of each lane. A compiler makes three products of a vector's full one, or takes the loop apart.
+// Products of the low halves of each lane. For a full vector product compilers emit three products, or split the loop.
 WELKIN_INLINE Wide low_product(Wide a, Wide b) {
 #if defined(__AVX512F__)
-  // With a mask of all lanes: GCC 12 warns of the vector without values in the plain form (its bug 105593).
+  // With a mask of all lanes: GCC 12 warns of an uninitialised vector in the plain form (its bug 105593).
   return reinterpret_cast<Wide>(_mm512_maskz_mul_epu32(0xff, reinterpret_cast<__m512i>(a), reinterpret_cast<__m512i>(b)));
 #elif defined(__AVX2__)
   return reinterpret_cast<Wide>(_mm256_mul_epu32(reinterpret_cast<__m256i>(a), reinterpret_cast<__m256i>(b)));
@@ -43,9 +43,9 @@ WELKIN_INLINE Wide low_product(Wide a, Wide b) {
 #endif
 }
 
-constexpr int kChains = 2;  // whose products hide each other's latency
+constexpr int kChains = 2;  // chains that hide each other's latency
 
-// c[n][w]: word w of blocks (high, first + n kWideLanes + lane) of stream `key` in the low halves; the high halves hold anything.
+// c[n][w]: word w of blocks (high, first + n kWideLanes + lane) of stream `key` in the low halves; high halves are undefined.
 inline void philox_rounds(uint64_t key, uint64_t high, uint64_t first, Wide (&c)[kChains][4]) {
   for (int n = 0; n < kChains; ++n) {
     Wide block;
@@ -85,7 +85,7 @@ inline void philox_words(uint64_t key, uint64_t high, uint64_t first, LaneWords 
   }
 }
 
-// Lanes of a and b in turns, from lane From of each.
+// Interleaves lanes of a and b, from lane From of each.
 template <int From, int... I>
 WELKIN_INLINE Wide in_turns(Wide a, Wide b, std::integer_sequence<int, I...> /*lanes*/) {
   return __builtin_shufflevector(a, b, (From + I / 2 + I % 2 * kWideLanes)...);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Matmuls of matrices by the tiles of AMX. A packed tile is 1 KiB in one piece; the order of the three matmuls lets each be
-// loaded once.
+// Matmuls of matrices by the tiles of AMX. A packed tile is a contiguous KiB; the order of the three matmuls loads each tile
+// once.
 #include "ops/cpu/convolution/convolution_tiles.h"
 #include "ops/cpu/lanes/amx.h"
 #include "ops/cpu/lanes/bf16_dot.h"
@@ -18,7 +18,7 @@ WELKIN_INLINE __mmask16 first_lanes(int64_t count) {
   return static_cast<__mmask16>(count >= 16 ? 0xFFFFU : count <= 0 ? 0U : (1U << static_cast<uint32_t>(count)) - 1U);
 }
 
-// 16 numbers: rounded, and what that loses, rounded.
+// 16 numbers in two parts: rounded, and the rounded remainder.
 struct Parts {
   Halves large;
   Halves small;
@@ -26,7 +26,7 @@ struct Parts {
 
 WELKIN_INLINE Floats<16> widened(Halves x) { return reinterpret_cast<Floats<16>>(__builtin_convertvector(x, Words) << 16U); }
 
-// What would round to infinity becomes the greatest bfloat16 of its sign. (One instruction: the less in size, with x's sign.)
+// Replaces numbers that would round to infinity by the largest bfloat16 of their sign. (One instruction: the less in size.)
 WELKIN_INLINE Floats<16> finite_as_bf16(Floats<16> x) {
   constexpr int kLessInSize = 0x2;
   constexpr float kGreatestBf16 = 0x1.FEp127F;
@@ -34,7 +34,7 @@ WELKIN_INLINE Floats<16> finite_as_bf16(Floats<16> x) {
   return reinterpret_cast<Floats<16>>(_mm512_maskz_range_ps(0xFFFF, reinterpret_cast<__m512>(x), most, kLessInSize));
 }
 
-// The first `count` are read, zero stands behind them.
+// Reads the first `count` numbers; the rest are zero.
 WELKIN_INLINE Parts read_parts(const float* from, int64_t count) {
   const auto x = reinterpret_cast<Floats<16>>(_mm512_maskz_loadu_ps(first_lanes(count), from));
   const Halves large = to_bf16(finite_as_bf16(x));
@@ -46,7 +46,7 @@ WELKIN_INLINE Floats<16> side_by_side(Halves low, Halves high) {
                                                               17, 18, 19, 20, 21, 22, 23, 24, 25, 26, 27, 28, 29, 30, 31));
 }
 
-// A tile's numbers as words of two: vector i is line i or, where these lie across, the pair i of depths.
+// A tile's numbers as words of two: vector i is line i or, for `across`, pair i of depths.
 struct TileWords {
   Floats<16> large[kWords];
   Floats<16> small[kWords];
@@ -76,7 +76,7 @@ WELKIN_INLINE void write_words(Floats<16> (&words)[kWords], bool transposed, Bf1
   for (int64_t i = 0; i < kWords; ++i) _mm512_store_si512(to + i * kMatrixDepth, reinterpret_cast<__m512i>(words[i]));
 }
 
-// Rows of a left tile are lines, those of a right one pairs of depths.
+// Rows of a left tile are lines, those of a right tile pairs of depths.
 template <bool Left>
 void pack(const MatrixOperand& from, int64_t lines, int64_t depth, Bf16* to) {
   const int64_t padded = (lines + kMatrixBlock - 1) / kMatrixBlock * kMatrixBlock;

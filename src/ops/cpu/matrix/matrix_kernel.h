@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Matmuls of large matrices of float32 whose operands are taken in two parts, as plain pointers; torch-free. A number stands as
-// the sum of two bfloat16, which keeps 16 bits of a float's 24; of the four matmuls the one of the small parts is left out
-// (Henry, Tang and Heinecke 2019, arXiv:1904.06376). Operands are packed block by block as tiles want them; sums are float32.
+// Matmuls of large float32 matrices with operands in two parts, as plain pointers; torch-free. A number is the sum
+// of two bfloat16, which keeps 16 bits of a float's 24. Of the four matmuls the one of the small parts is omitted
+// (Henry, Tang and Heinecke 2019, arXiv:1904.06376). Operands are packed block by block for tiles; sums are float32.
 #pragma once
 
 #include <cstdint>
@@ -12,28 +12,28 @@
 namespace welkin::ops {
 
 inline constexpr int64_t kMatrixTile = 16;      // rows of a left tile, columns of a right one
-inline constexpr int64_t kMatrixDepth = 32;     // that both have
+inline constexpr int64_t kMatrixDepth = 32;     // depth of both
 inline constexpr int64_t kMatrixBlock = 32;     // rows and columns of a block of sums
 inline constexpr int64_t kMatrixNumbers = 512;  // of a packed tile
 inline constexpr int64_t kMatrixParts = 2;
 
-// An operand as the matmul sees it: lines (rows of the left one, columns of the right one) of one depth each. Either a line lies
-// side by side, one `stride` from the next; or, `across`, the numbers of one depth do.
+// An operand as the matmul reads it: lines (rows of the left one, columns of the right one) of equal depth. Either a line is
+// contiguous, one `stride` from the next; or, if `across`, the numbers of one depth are.
 struct MatrixOperand {
   const float* data = nullptr;
   int64_t stride = 0;
   bool across = false;
 
-  // From this line and depth on.
+  // The operand from this line and depth on.
   MatrixOperand from(int64_t line, int64_t depth) const {
     return {across ? data + depth * stride + line : data + line * stride + depth, stride, across};
   }
 };
 
-// Numbers of 16 lines of a packed operand: for every kMatrixDepth of their depth a tile of large parts and one of small ones.
+// Numbers in 16 lines of a packed operand: for every kMatrixDepth of their depth a tile of large parts and one of small parts.
 constexpr int64_t packed_tile(int64_t depth) { return (depth + kMatrixDepth - 1) / kMatrixDepth * kMatrixParts * kMatrixNumbers; }
 
-// What becomes of a block of sums: to (rows, columns) at `stride` = or += the sums, and the bias (columns; null: none).
+// The end of a block of sums: to (rows, columns) at `stride` = or += the sums, plus the bias (columns; null: none).
 struct MatrixResult {
   int64_t rows = 0;
   int64_t columns = 0;  // kMatrixBlock at most
@@ -44,18 +44,18 @@ struct MatrixResult {
 };
 
 struct MatrixKernel {
-  // Lines up to a multiple of kMatrixBlock, one packed_tile() after the other; zero behind the last line and the last depth.
+  // Packs lines up to a multiple of kMatrixBlock, one packed_tile() after the other; zero behind the last line and depth.
   void (*pack_left)(const MatrixOperand& from, int64_t lines, int64_t depth, Bf16* to);
   void (*pack_right)(const MatrixOperand& from, int64_t lines, int64_t depth, Bf16* to);
   // sums (rows, kMatrixBlock) = or += packed rows times kMatrixBlock packed columns, of one depth; rows are a multiple of
-  // kMatrixBlock. `tile`: numbers from 16 lines to the next ones, of both.
+  // kMatrixBlock. `tile`: numbers from 16 lines to the next ones, for both operands.
   void (*multiply)(const Bf16* left, const Bf16* right, int64_t tile, int64_t rows, int64_t depth, bool add, float* sums);
   void (*write)(const float* sums, const MatrixResult& result);
 };
 
 const MatrixKernel& matrix_kernel_amx();  // x86-64 only
 
-// The table of a set; null for those without tiles.
+// The table of a set; null for sets without tiles.
 const MatrixKernel* matrix_kernel(InstructionSet set);
 
 }  // namespace welkin::ops
