@@ -16,14 +16,14 @@ namespace {
 
 c10::intrusive_ptr<c10d::Backend> make_nccl(const c10::intrusive_ptr<c10d::Store>& store, int place, int size,
                                             std::chrono::milliseconds deadline) {
-  // Kernels of the exchange go before those of the model that are queued already: their end is what the others wait for.
+  // Exchange kernels run before queued kernels of the model, since other ranks wait for the exchange.
   const auto options = c10d::ProcessGroupNCCL::Options::create(/*is_high_priority_stream=*/true);
   options->timeout = deadline;
   return c10::make_intrusive<c10d::ProcessGroupNCCL>(store, place, size, options);
 }
 
-// As NCCL tells GPUs apart: it refuses two ranks at one address of a machine's bus. Parts of one GPU (MIG) differ in their
-// identifiers alone.
+// Distinguishes GPUs as NCCL does: it refuses two ranks at one address of a machine's bus. Parts of one GPU (MIG) differ only
+// in their identifiers.
 std::string gpu_name() {
   int index = 0;
   std::array<char, 32> address{};

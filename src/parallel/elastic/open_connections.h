@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The network connections of this process. A call of Gloo or of the store that waits for a rank which is gone ends only when its
+// The network connections of this process. A call of Gloo or of the store that waits for a lost rank ends only when its
 // socket does.
 #pragma once
 
@@ -9,9 +9,9 @@
 
 namespace welkin::parallel {
 
-// Connected sockets of the network (IPv4, IPv6), by inode: a descriptor may be another socket's by the time that it is looked at.
+// Connected sockets of the network (IPv4, IPv6), by inode: descriptors may be reused for other sockets in the meantime.
 std::set<ino_t> open_connections();
-// Shuts down, in both directions, those that are not among `before`. They stay open for their owners. Their number.
+// Shuts down, in both directions, all connections that are not in `before`. Their owners close them. Returns their number.
 int shut_down_since(const std::set<ino_t>& before);
 
 }  // namespace welkin::parallel

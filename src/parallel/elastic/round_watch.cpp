@@ -12,7 +12,7 @@ namespace {
 
 constexpr auto kWatchPatience = std::chrono::seconds(60);
 
-// It asks less often where many ranks ask.
+// Longer intervals for more ranks, since all of them ask.
 std::chrono::milliseconds interval_of(const launch::Round& round) {
   return std::chrono::milliseconds(100) * std::max<int64_t>(1, static_cast<int64_t>(round.members.size()) / 64);
 }
@@ -38,7 +38,7 @@ void RoundWatch::end() {
   shut_down_since(before_);
 }
 
-// A board that does not answer is the end of the job, and of the round.
+// If the board does not answer, the job is over, and with it the round.
 void RoundWatch::watch() {
   std::unique_lock lock(mutex_);
   while (!wake_.wait_for(lock, interval_of(round_), [this] { return is_ending_; })) {
@@ -48,7 +48,7 @@ void RoundWatch::watch() {
     } catch (const std::exception&) {
       is_over_ = true;
     }
-    if (is_over_) shut_down_since(before_);  // again and again: a call under way may have made a new one
+    if (is_over_) shut_down_since(before_);  // repeatedly: a running call may have made a new connection
     lock.lock();
   }
 }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// The watch of a rank in a round. A thread asks the launcher's board, ten times a second, whether the round is over. Then it
-// shuts down the connections that were made in it, so that whatever the rank waits in ends with an error; and it answers for a
-// rank that computes.
+// Watches a round for one rank. A thread asks the launcher's board, ten times a second, whether the round is over. Then it
+// shuts down the round's connections, so that every waiting call of the rank ends with an error. It also answers for a rank
+// that computes.
 #pragma once
 
 #include <atomic>
@@ -18,17 +18,17 @@ namespace welkin::parallel {
 
 class RoundWatch {
  public:
-  // Before the round's connections are made. CommError where the board is not reached.
+  // Construct it before the round's connections are made. CommError if the board cannot be reached.
   RoundWatch(const launch::BoardPlace& board, launch::Round round, launch::ProcessId id);
   ~RoundWatch();
   RoundWatch(const RoundWatch&) = delete;
   RoundWatch& operator=(const RoundWatch&) = delete;
 
-  // Whether the round has ended: by the board, or by end(). From any thread.
+  // True if the round has ended: by the board, or by end(). From any thread.
   bool is_over() const { return is_over_; }
-  // Whether processes wait to join, for which the ranks should leave between two steps. From any thread.
+  // True if processes wait to join; the ranks should then leave between two steps. From any thread.
   bool is_requested() const { return is_requested_; }
-  // This rank leaves: the connections of the round are shut down.
+  // Call it when this rank leaves: it shuts down the round's connections.
   void end();
 
  private:
@@ -38,7 +38,7 @@ class RoundWatch {
   StoreBoard board_;
   launch::Round round_;
   launch::ProcessId id_;
-  std::set<ino_t> before_;  // connections that are not the round's
+  std::set<ino_t> before_;  // connections from before the round
   std::atomic<bool> is_over_ = false, is_requested_ = false;
   std::mutex mutex_;
   std::condition_variable wake_;

@@ -12,10 +12,10 @@
 
 namespace welkin::parallel {
 
-// A connection to the board. Of one thread.
+// A connection to the board, for one thread.
 class StoreBoard : public launch::JobBoard {
  public:
-  // CommError when nobody listens there within the time, or without the job's secret.
+  // CommError if nobody listens there within the time, or if the job's secret is wrong.
   StoreBoard(const launch::BoardPlace& place, std::chrono::milliseconds timeout);
 
   void set(const std::string& key, const std::string& text) override;
@@ -25,7 +25,7 @@ class StoreBoard : public launch::JobBoard {
   StoreClient client_;
 };
 
-// Serves the store where the place has a listener, and connects to it.
+// Serves the store if the place has a listener, and connects to it.
 std::unique_ptr<launch::JobBoard> make_store_board(const launch::BoardPlace& place);
 
 }  // namespace welkin::parallel

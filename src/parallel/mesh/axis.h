@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The named axes of the device mesh and sets of them. Names once, here.
+// The named axes of the device mesh, and sets of them. Their names are defined only here.
 #pragma once
 
 #include <array>
@@ -36,7 +36,7 @@ constexpr AxisSet operator|(Axis a, AxisSet b) { return AxisSet(a) | b; }
 
 // Both kinds of data parallelism.
 inline constexpr AxisSet kDp = Axis::DpReplicate | Axis::DpShard;
-// Which cut a sample into blocks; and all along which ranks share a sample's points.
+// The axes that cut a sample into blocks, and all axes along which ranks share a sample's points.
 inline constexpr AxisSet kSpatial = Axis::H | Axis::W | Axis::D;
 inline constexpr AxisSet kSampleParts = kSpatial | Axis::Cp;
 

@@ -12,7 +12,7 @@
 namespace welkin::parallel {
 namespace {
 
-// Names of an order string, lower case.
+// The names in an order string, in lower case.
 std::vector<std::string> order_names(const std::string& order) {
   std::vector<std::string> names;
   std::istringstream stream(order);
@@ -23,7 +23,7 @@ std::vector<std::string> order_names(const std::string& order) {
   return names;
 }
 
-// What a name of an order string stands for, and how large it is.
+// The axes that a name of an order string stands for, and their total size.
 struct OrderAxis {
   std::string name;
   std::vector<std::pair<Axis, int64_t>> axes;  // fastest first
@@ -35,7 +35,7 @@ struct OrderAxis {
   }
 };
 
-// In the order in which unnamed axes are appended.
+// In the order in which axes are appended that an order string does not name.
 std::vector<OrderAxis> known_axes(const MeshSizes& s) {
   return {{"tp", {{Axis::Tp, s.tp}}},
           {"pp", {{Axis::Pp, s.pp}}},
@@ -110,7 +110,7 @@ GroupMembers Mesh::group_of(int64_t rank, AxisSet axes) const {
     if (axes.contains(place.axis)) base -= coordinate(rank, place.axis) * place.stride;
   }
   GroupMembers group{{base}, 0};
-  for (const Place& place : places_) {  // each axis repeats what the faster ones listed
+  for (const Place& place : places_) {  // each axis repeats the list of the faster ones
     if (!axes.contains(place.axis)) continue;
     const std::vector<int64_t> faster = group.ranks;
     for (int64_t i = 1; i < place.size; ++i) {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The mesh of ranks: named axes with sizes, an order in which ranks run through them, and the groups along any set of axes. Pure
-// arithmetic: who belongs together, not how they talk. A group of one is a group like any other.
+// The mesh of ranks: named axes with sizes, the order in which ranks run through them, and the groups along any set of axes.
+// Pure arithmetic: it determines groups, not communication. A group of one is a group like any other.
 #pragma once
 
 #include <array>
@@ -31,12 +31,12 @@ class Mesh {
   // The mesh of one rank.
   Mesh() : Mesh("tp-cp-dp-pp", {}) {}
 
-  // `order` names axes joined by '-', any case, the first varying fastest with the rank: nearest ranks. `dp` stands for both
-  // kinds of data parallelism, dp_shard faster. Axes that are not named go last and must have size 1. ConfigError otherwise.
+  // `order` names axes joined by '-', in any case. The first axis varies fastest with the rank: nearest ranks. `dp` stands for
+  // both kinds of data parallelism, dp_shard faster. Axes not named go last and must have size 1. ConfigError otherwise.
   Mesh(const std::string& order, const MeshSizes& sizes);
 
   int64_t world_size() const { return world_size_; }
-  int64_t size(AxisSet axes) const;  // ranks of one group along them
+  int64_t size(AxisSet axes) const;  // number of ranks of one group along these axes
   int64_t coordinate(int64_t rank, Axis axis) const;
   // "tp 1, cp 0, dp_replicate 3": the axes larger than one; empty on a mesh of one rank.
   std::string coordinates_text(int64_t rank) const;
@@ -52,7 +52,7 @@ class Mesh {
   struct Place {
     Axis axis;
     int64_t size;
-    int64_t stride;  // of the rank
+    int64_t stride;  // distance of neighbours in ranks
   };
   void append(Axis axis, int64_t size);
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// How a tensor lies on the mesh: for each axis replicated, or split along one of its dims.
+// The placement of a tensor on the mesh: for each axis replicated, or split along one of its dims.
 #pragma once
 
 #include <array>
@@ -14,7 +14,7 @@ struct Replicate {
   bool operator==(const Replicate&) const = default;
 };
 
-// `parts`: the dim is that many equal blocks one after the other (q, k and v of a joint projection), each of which is split.
+// `parts`: the dim consists of that many equal blocks (q, k and v of a joint projection), each of which is split.
 struct Shard {
   int64_t dim = 0;
   int64_t parts = 1;

@@ -23,8 +23,8 @@ int64_t replicas_of_node(const Mesh& mesh, int64_t ranks_per_node) {
   return std::ranges::count_if(ranks, [&](int64_t rank) { return ranks_per_node == 0 || rank < ranks_per_node; });
 }
 
-// Where the order does not place them: ranks that share a sample exchange halos in every layer, so they are nearer than replicas
-// and farther than what splits weights; messages between stages are the rarest.
+// Order of the axes that the configured order does not name. Ranks that share a sample exchange halos in every layer, so they
+// are nearer than replicas, but farther than ranks that split weights. Messages between stages are the rarest.
 std::string order_of(const config::ParallelConfig& config) {
   std::vector<std::string> axes;
   for (const std::string_view name : config::split(config.parallel_order, '-')) axes.emplace_back(name);
@@ -45,7 +45,7 @@ int64_t number_in(const std::string& text) {
   return read.ec == std::errc() && read.ptr == end ? number : 0;
 }
 
-// Of the data-parallel ranks, which `mesh` has as replicas, those that share one training state.
+// Number of data-parallel ranks, which `mesh` has as replicas, that share one training state.
 int64_t shard_size_of(const config::ParallelConfig& config, const Mesh& mesh, int64_t ranks_per_node) {
   const int64_t replicas = mesh.size(kDp);
   if (config.shard == config::ShardStage::None) return 1;

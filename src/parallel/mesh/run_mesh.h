@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The mesh that a configuration asks for.
+// Makes the mesh of a configuration.
 #pragma once
 
 #include <cstdint>
@@ -10,7 +10,7 @@
 namespace welkin::parallel {
 
 // tp, cp and spatial as configured, data parallelism over the rest, of which `shard_group` share a training state. ConfigError
-// where they do not make up the world. `ranks_per_node`: neighbours that a node holds; 0: all of them.
+// if their product is not the world size. `ranks_per_node`: neighbouring ranks on one node; 0: all of them.
 Mesh mesh_of(const config::ParallelConfig& config, int64_t world_size, int64_t ranks_per_node = 0);
 
 }  // namespace welkin::parallel

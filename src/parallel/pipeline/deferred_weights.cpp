@@ -16,16 +16,16 @@
 namespace welkin::parallel {
 namespace {
 
-// What a site's work has left in a forward pass: a graph of its own. Its root is held without the output's values.
+// The separate graph of a site's forward pass. Its root is held without the output's values.
 struct LayerGraph : torch::CustomClassHolder {
-  at::Tensor input, weight;  // two leaves
+  at::Tensor input, weight;  // both are leaves
   torch::autograd::Edge root;
-  std::vector<at::Tensor> others;  // parameters that the work uses besides: a bias that it is fused with
+  std::vector<at::Tensor> others;  // other parameters of the computation: a bias that is fused with it
   at::Tensor parameter;
   std::shared_ptr<WeightQueue> queue;
 };
 
-// The leaves of the graph but these two.
+// The leaves of the graph except these two.
 std::vector<at::Tensor> other_leaves(const LayerGraph& graph) {
   std::vector<at::Tensor> leaves;
   std::vector<std::shared_ptr<torch::autograd::Node>> left{graph.root.function};

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Linear layers whose gradients by the weight wait: a backward pass computes the gradients by the inputs alone, which others wait
-// for, and notes what is left to do.
+// Linear layers with delayed weight gradients: a backward pass computes only the input gradients, for which other ranks wait,
+// and records the remaining work.
 #pragma once
 
 #include <memory>
@@ -11,9 +11,9 @@
 
 namespace welkin::parallel {
 
-// Installs at the linear layers of `table`'s parameters. Their bias is added apart from then on, as under tensor parallelism, and
-// their backward pass gives a weight that is trained no gradient. Before a plan is applied, whose wrappers then surround these:
-// what waits is the matmul of this rank, and what the plan sends belongs to the gradients by inputs.
+// Installs wrappers at the linear layers of `table`'s parameters. Their bias is then added separately, as under tensor
+// parallelism, and their backward pass leaves out gradients of trained weights. Call it before apply_plan(), whose wrappers
+// then surround these: the matmul of this rank is delayed, and the plan's communication belongs to the input gradients.
 void defer_weight_gradients(model::Model& model, const ParamTable& table, const std::shared_ptr<WeightQueue>& queue);
 
 }  // namespace welkin::parallel

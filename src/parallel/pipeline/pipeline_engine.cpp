@@ -20,7 +20,7 @@ namespace {
 
 using model::Tensors;
 
-// In which matmuls of float32 compute now.
+// The type in which float32 matmuls currently compute.
 at::ScalarType matmul_type(c10::Device device) {
   return ops::operand_type(at::empty({0}, at::TensorOptions(at::kFloat).device(device)), ops::OperatorClass::Matmul);
 }
@@ -48,7 +48,7 @@ bool PipelineEngine::holds(const ParamRow& row) const {
   return false;
 }
 
-// Of a row that several of the rank's stages work with the first one has it: its backward passes are the last.
+// A row used by several stages of this rank belongs to the first of them: its backward passes are the last.
 void PipelineEngine::keep_own(ParamTable& table, const std::vector<TiedStages>& tied) const {
   table.keep([this](const ParamRow& row) { return holds(row); });
   for (ParamRow& row : table.rows()) {
@@ -72,7 +72,7 @@ Tensors PipelineEngine::run_stage(int64_t stage, Tensors in, const PipelineBatch
   return in;
 }
 
-// As a pass of the schedule, for which weights may have to be brought.
+// One forward pass of the schedule, for which weights may have to be fetched.
 Tensors PipelineEngine::pass_forward(int64_t stage, Tensors in, const PipelineBatch& batch) const {
   if (before_forward_) before_forward_(chunk_of(stage));
   Tensors out = recomputed_weights_ && at::GradMode::is_enabled() ? run_stage_again(stage, std::move(in), batch)
@@ -81,7 +81,7 @@ Tensors PipelineEngine::pass_forward(int64_t stage, Tensors in, const PipelineBa
   return out;
 }
 
-// The input of the model is one of the part's where the stage looks at it.
+// The model's input is one of the recomputed part's inputs if the stage reads it.
 Tensors PipelineEngine::run_stage_again(int64_t stage, Tensors in, const PipelineBatch& batch) const {
   const bool has_input = batch.input.defined() && reads_input(stage);
   if (has_input) in.push_back(batch.input);
@@ -121,7 +121,7 @@ void PipelineEngine::learn_shapes(const PipelineBatch& sample) {
   boundaries_[matmul_type(sample.input.device())] = std::move(boundaries);
 }
 
-// What one rank knows of a tensor, on all: its type, and its sizes behind B.
+// Sends type and sizes (without B) of a tensor from one rank to all.
 PipelineEngine::Boundary PipelineEngine::told_by(int64_t rank, const at::Tensor& tensor) const {
   const bool is_own = rank == ranks_.group_rank();
   const at::TensorOptions whole_numbers(at::kLong);
@@ -136,7 +136,7 @@ PipelineEngine::Boundary PipelineEngine::told_by(int64_t rank, const at::Tensor&
   return {{begin, begin + sizes.numel()}, static_cast<at::ScalarType>(facts[1].item<int64_t>())};
 }
 
-// From the rank of this stage to that of the next one.
+// Sends tensors from this stage's rank to that of the next stage.
 void PipelineEngine::hand_over(int64_t stage, Tensors& tensors, at::ScalarType matmuls, c10::Device device) const {
   const int64_t from = rank_of(stage), to = rank_of(stage + 1);
   if (from == to) return;

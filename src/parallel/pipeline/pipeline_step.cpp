@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The passes of one training step on this rank, as its row of the table says.
+// The passes of one training step on this rank, by its row of the table.
 #include <ATen/TensorOperators.h>
 #include <ATen/core/grad_mode.h>
 #include <ATen/ops/alias.h>
@@ -58,9 +58,9 @@ class PipelineEngine::Step {
   struct Fetched {
     std::vector<PipelineBatch> batches;  // by member
     bool is_there = false;
-    int64_t passes = 0;  // of this rank's stages, done with it
+    int64_t passes = 0;  // finished passes of this rank's stages
   };
-  // What all micro-batches have in common but for the number of their samples.
+  // Form of all micro-batches: type and sizes, without the number of samples.
   struct Form {
     std::vector<int64_t> sizes;
     at::TensorOptions options;
@@ -71,17 +71,17 @@ class PipelineEngine::Step {
   }
 
   struct Saved {
-    // Leaves of all members: what came over the boundary, for a first stage the inputs that the lead before has made. Of the
-    // last stage the output is the loss, undefined where it is not scored.
+    // Leaves of all members: received tensors, or for a first stage the inputs that the previous lead has made. The output of a
+    // last stage is the loss, undefined if it is not scored.
     Tensors inputs, outputs;
-    Tensors next, fed;  // of a last stage by member: the next lead's inputs, and the leaves that this rank takes them as
+    Tensors next, fed;  // last stage, by member: inputs of the next lead, and the leaves as which this rank uses them
   };
   using Place = std::pair<int64_t, int64_t>;  // stage of the chain, micro-batch
 
   bool is_first(int64_t stage) const { return shape_.of_model(stage) == 0; }
   bool is_last(int64_t stage) const { return shape_.of_model(stage) + 1 == shape_.stages(); }
   bool has_gradient(int64_t stage) const { return stage >= shape_.first_with_gradient(); }
-  // Whether a backward pass goes on over the boundary before the stage.
+  // True if a backward pass continues over the boundary before the stage.
   bool sends_back(int64_t stage) const { return stage > shape_.first_with_gradient(); }
 
   GradientPass gradient_pass(const std::vector<Pass>& row, size_t place) const {
@@ -102,7 +102,7 @@ class PipelineEngine::Step {
     return all;
   }
 
-  // Behind the last stage of a lead: the next one's input, of which all leads have the same form.
+  // Buffers behind a lead's last stage: the next lead's input, which has the same form for all leads.
   Tensors buffers_of_member(int64_t boundary, int64_t micro) const {
     const int64_t samples = step_.samples(micro);
     if (!is_last(boundary)) {
@@ -119,7 +119,7 @@ class PipelineEngine::Step {
     return fetched.batches;
   }
 
-  // What came over the boundary before the stage, as the beginning of a graph of our own.
+  // Tensors received over the boundary before the stage, as leaves of a new graph.
   Tensors receive(const Pass& pass) {
     if (pass.stage == 0) return {};
     Tensors leaves;
@@ -130,7 +130,7 @@ class PipelineEngine::Step {
     return leaves;
   }
 
-  // Of this lead, by member: the first and the last stage have its input.
+  // Batches of this lead, by member: only the first and the last stage have its input.
   std::vector<PipelineBatch> batches_of(const Pass& pass, const Saved& saved) {
     std::vector<PipelineBatch> batches = fetch(pass.micro);
     const int64_t lead = shape_.lead_of(pass.stage);
@@ -141,13 +141,13 @@ class PipelineEngine::Step {
     for (size_t member = 0; member < batches.size(); ++member) {
       PipelineBatch& batch = batches[member];
       batch.context = step_.context(batch.context, lead);
-      batch.input = inputs.empty() ? at::Tensor() : at::alias(inputs.at(member));  // autocast would keep the cast of a leaf
+      batch.input = inputs.empty() ? at::Tensor() : at::alias(inputs.at(member));  // autocast would cache the cast of a leaf
     }
     return batches;
   }
 
-  // What all members make of their part of the inputs, one behind the other. Each has casts of weights of its own, whose
-  // gradients would be summed in the low type.
+  // Outputs of all members, one after the other. Each casts the weights anew: the gradients of a shared cast would be summed in
+  // the low type.
   Tensors outputs_of(const Pass& pass, const std::vector<PipelineBatch>& batches, const Saved& saved) const {
     const size_t of_member = is_first(pass.stage) ? 0 : saved.inputs.size() / batches.size();
     Tensors outputs;
@@ -176,7 +176,7 @@ class PipelineEngine::Step {
     if (++fetched.passes == shape_.leads * shape_.chunks) fetched.batches = {};
   }
 
-  // The loss, and the inputs of the next lead, for the first stage and for this one.
+  // Computes the loss, and the inputs of the next lead for the first stage and for this one.
   void end_lead(const Pass& pass, const std::vector<PipelineBatch>& batches, Saved& saved) {
     const ops::AutocastGuard autocast(form_.options.device().type(), step_.autocast);
     const int64_t lead = shape_.lead_of(pass.stage);
@@ -196,7 +196,7 @@ class PipelineEngine::Step {
     const Saved saved = std::move(place->second);
     saved_.erase(place);
     const at::Tensor root = root_of(pass, saved);
-    if (root.requires_grad()) step_.backward(root, of_gradients);  // else all of the stage is frozen, and all before it
+    if (root.requires_grad()) step_.backward(root, of_gradients);  // otherwise this stage and all before it are frozen
     if (pass.kind == PassKind::BackwardInput) {
       waiting_.emplace(Place(pass.stage, pass.micro), std::exchange(engine_.options_.weights->now, {}));
     }
@@ -213,7 +213,7 @@ class PipelineEngine::Step {
     waiting_.erase(place);
   }
 
-  // What a backward pass of this stage starts from.
+  // The root of this stage's backward pass.
   at::Tensor root_of(const Pass& pass, const Saved& saved) {
     if (pass.stage + 1 == shape_.chain()) return saved.outputs.at(0);
     const Tensors gradients = messages_.receive({pass.stage, pass.micro, true});
@@ -233,7 +233,7 @@ class PipelineEngine::Step {
   Form form_;  // of the model's input
   std::vector<Fetched> batches_;
   StageMessages messages_;
-  std::map<int64_t, Tensors> fed_;            // by micro-batch: the inputs of its next lead, where the last stage is
+  std::map<int64_t, Tensors> fed_;            // by micro-batch: inputs of its next lead, on the last stage's rank
   std::map<Place, Saved> saved_;              // between forward and backward pass
   std::map<Place, WeightGradients> waiting_;  // after half of a backward pass
 };

@@ -20,7 +20,7 @@ struct ResumeBackward : torch::autograd::Function<ResumeBackward> {
                                                  const torch::autograd::variable_list& /*grads*/) {
     torch::autograd::variable_list gradients = context->saved_data["gradients"].toTensorVector();
     context->saved_data.erase("gradients");
-    gradients.emplace_back();  // of the gradients, which are no variables
+    gradients.emplace_back();  // for the gradients, which are not variables
     return gradients;
   }
 };
@@ -29,7 +29,7 @@ struct ResumeBackward : torch::autograd::Function<ResumeBackward> {
 
 at::Tensor resume_backward(const std::vector<at::Tensor>& outputs, const std::vector<at::Tensor>& gradients) {
   WELKIN_CHECK(!outputs.empty() && outputs.size() == gradients.size(), "every output has a gradient");
-  return ResumeBackward::apply(at::TensorList(outputs), gradients);  // as a vector they would be no variables
+  return ResumeBackward::apply(at::TensorList(outputs), gradients);  // as a vector they would not be variables
 }
 
 }  // namespace welkin::parallel

@@ -13,7 +13,7 @@ namespace {
 using config::PipelineSchedule;
 using Row = std::vector<Pass>;
 
-// Runs of stages that a rank has in the chain: [first, last) of them, each `ranks` behind the one before.
+// A rank's stages in the chain: [first, last) of them, each `ranks` behind the one before.
 struct Turns {
   int64_t first = 0, last = 0;
 
@@ -25,7 +25,7 @@ Turns turns_with_gradient(const PipelineShape& shape) {
   return {shape.first_with_gradient() / shape.ranks, shape.leads * shape.chunks};
 }
 
-// One turn after the other, each of all micro-batches.
+// One turn after the other, each with all micro-batches.
 void add_forward(Row& row, const PipelineShape& shape, int64_t rank, const Turns& turns) {
   for (int64_t turn = turns.first; turn < turns.last; ++turn) {
     for (int64_t micro = 0; micro < shape.micros; ++micro) row.push_back({PassKind::Forward, turn * shape.ranks + rank, micro});
@@ -47,8 +47,8 @@ Row all_forward_then_backward(const PipelineShape& shape, int64_t rank) {
   return row;
 }
 
-// Sizes of the groups of micro-batches that go through one turn after the other: `ranks` where that divides them, else up to
-// 2 `ranks` - 1, larger ones first. Smaller ones would let ranks idle between turns.
+// Sizes of the groups of micro-batches that pass through the turns together: `ranks` if that divides their number, else up to
+// 2 `ranks` - 1, larger ones first. In smaller groups ranks would idle between turns.
 std::vector<int64_t> groups_of(const PipelineShape& shape) {
   const int64_t count = std::max<int64_t>(1, shape.micros / shape.ranks);
   std::vector<int64_t> sizes(static_cast<size_t>(count), shape.micros / count);
@@ -56,7 +56,7 @@ std::vector<int64_t> groups_of(const PipelineShape& shape) {
   return sizes;
 }
 
-// Forward (or backward) passes of a rank: groups of micro-batches go through one turn after the other.
+// Forward (or backward) passes of a rank: each group of micro-batches makes one turn after the other.
 Row grouped_passes(const PipelineShape& shape, int64_t rank, PassKind kind, const Turns& turns) {
   Row row;
   int64_t first = 0;
@@ -88,11 +88,11 @@ Row one_forward_one_backward(const PipelineShape& shape, int64_t rank) {
   return row;
 }
 
-// Rank r lets r gradients of weights wait: as many as its gradients of inputs are awaited by earlier ranks, and as many as its
-// share of held activations leaves room for.
+// Rank r delays r weight gradients: as many as earlier ranks wait for its input gradients, and as its share of held activations
+// has room for.
 Row zero_bubble(const PipelineShape& shape, int64_t rank) {
   const auto waiting = static_cast<size_t>(std::min(rank, shape.micros));
-  Row row, halves;  // halves: of backward passes, the second ones, in the order of the first
+  Row row, halves;  // halves: the second halves of backward passes, in the order of the first
   size_t done = 0;
   for (const Pass& pass : one_forward_one_backward(shape, rank)) {
     if (pass.kind == PassKind::Forward) {

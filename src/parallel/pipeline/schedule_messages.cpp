@@ -14,7 +14,7 @@ struct Leaving {
   int64_t to_stage = 0;
 };
 
-// What a pass makes for another stage.
+// The message that a pass makes for another stage.
 std::optional<Leaving> leaving(const Pass& pass, const PipelineShape& shape) {
   switch (pass.kind) {
     case PassKind::Forward:

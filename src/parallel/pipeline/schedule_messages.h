@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What ranks of a pipeline send each other, and in which order, as the table says it.
+// The messages between ranks of a pipeline, and their order, from the table.
 #pragma once
 
 #include <cstddef>
@@ -10,8 +10,8 @@
 
 namespace welkin::parallel {
 
-// Over a boundary, which lies behind the stage of its number in the chain: what a forward pass has left for the next stage
-// (behind the model's last one the next lead's input), or on the way back the gradient of that.
+// A message over a boundary, which has the number of the stage before it in the chain: a forward pass's output for the next
+// stage (behind the model's last stage the next lead's input), or in the other direction its gradient.
 struct StageMessage {
   int64_t boundary = 0;
   int64_t micro = 0;
@@ -22,11 +22,11 @@ struct StageMessage {
 
 struct TimedMessage {
   StageMessage message;
-  size_t made_by = 0;  // pass of the sender's row that makes it
-  size_t used_by = 0;  // pass of the receiver's row that works on it
+  size_t made_by = 0;  // pass in the sender's row that makes it
+  size_t used_by = 0;  // pass in the receiver's row that uses it
 };
 
-// All of a step, in the order of their sending.
+// All messages of a step, in the order of sending.
 std::vector<TimedMessage> messages_between(const Schedule& schedule, int64_t from, int64_t to);
 
 }  // namespace welkin::parallel

@@ -35,7 +35,7 @@ std::string percent(double share) {
   return out.str();
 }
 
-// The columns of one rank; a unit is 1/chunks of the costs'.
+// The columns of one rank; a unit is 1/chunks of the costs' unit.
 std::vector<std::string> slots_of(const std::vector<TimedPass>& row, const Schedule& schedule, size_t columns) {
   std::vector<std::string> slots(columns, std::string(1, '.'));
   const auto column = [&](double time) {
@@ -50,7 +50,7 @@ std::vector<std::string> slots_of(const std::vector<TimedPass>& row, const Sched
 
 bool has_halves(const Schedule& schedule) { return schedule.kind == config::PipelineSchedule::ZeroBubble; }
 
-// Steps of the model and chunks have colours, as there is room for one number in a box.
+// Colours show steps of the model and chunks, since a box has room for one number.
 std::vector<std::string> kinds_of(const Schedule& schedule) {
   const PipelineShape& shape = schedule.shape;
   constexpr std::array kPasses{"forward", "backward", "of input", "of weights"};

@@ -13,7 +13,7 @@
 namespace welkin::parallel {
 namespace {
 
-// By stage and micro-batch; a Backward counts as both halves.
+// Times by stage and micro-batch; a Backward counts as both halves.
 using PassTimes = std::map<std::pair<int64_t, int64_t>, double>;
 
 std::string text_of(const Pass& pass) {
@@ -37,7 +37,7 @@ class Simulation {
     return std::move(timing_);
   }
 
-  // The pass at which each rank stands still; empty when all have come to their ends.
+  // The passes at which ranks are stuck; empty if all have finished.
   std::string stuck() const {
     std::vector<std::string> waiting;
     for (size_t rank = 0; rank < next_.size(); ++rank) {
@@ -48,7 +48,7 @@ class Simulation {
   }
 
  private:
-  // Whatever can go on; false where nothing can.
+  // Advances every rank that can continue; false if none can.
   bool advance() {
     bool moved = false;
     for (size_t rank = 0; rank < next_.size(); ++rank) {
@@ -75,7 +75,7 @@ class Simulation {
     if (pass.kind == PassKind::Backward || pass.kind == PassKind::BackwardInput) input_[place] = end;
   }
 
-  // When what the pass works on is there; nothing where that is not known yet.
+  // The time at which the input of the pass is available; nothing if not known yet.
   std::optional<double> ready_at(const Pass& pass) const {
     const std::pair own{pass.stage, pass.micro};
     if (pass.kind == PassKind::Forward) {
@@ -118,11 +118,11 @@ class Simulation {
   const PassCosts& costs_;
   std::vector<size_t> next_;
   std::vector<double> free_at_;
-  PassTimes forward_, input_;  // when they end
+  PassTimes forward_, input_;  // end times
   ScheduleTiming timing_;
 };
 
-// Every stage sees every micro-batch once forward and, where it has a gradient, once backward, on its own rank.
+// Checks that every stage has one forward pass per micro-batch, and one backward pass if it has a gradient, on its own rank.
 std::string problem_of_passes(const Schedule& schedule) {
   std::map<std::tuple<int64_t, int64_t>, std::array<int64_t, 4>> counts;
   for (size_t rank = 0; rank < schedule.rows.size(); ++rank) {
@@ -198,7 +198,7 @@ std::optional<double> promised_bubble(config::PipelineSchedule kind, const Pipel
   }
   if (kind == config::PipelineSchedule::ZeroBubble) {
     const double all = costs.forward + costs.backward_input + costs.backward_weight;
-    const double waiting = std::min(micros, others + 1) - 1;  // micro-batches whose gradients of weights fill idle time
+    const double waiting = std::min(micros, others + 1) - 1;  // micro-batches whose weight gradients fill idle time
     const double idle = others * (costs.forward + costs.backward_input) - waiting * costs.backward_weight;
     return idle / (micros * all + idle);
   }

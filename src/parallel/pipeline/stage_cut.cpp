@@ -36,7 +36,7 @@ std::optional<int64_t> whole_number(std::string_view text) {
   return number;
 }
 
-// "4-7" or "4".
+// Parses "4-7" or "4".
 std::optional<StageRange> range_of(std::string_view text) {
   const size_t dash = text.find('-');
   const auto first = whole_number(text.substr(0, dash));

@@ -9,9 +9,9 @@
 namespace welkin::parallel {
 namespace {
 
-constexpr size_t kPostedAhead = 1;  // receives beyond the one that is needed now
+constexpr size_t kPostedAhead = 1;  // posted receives beyond the one that is needed now
 
-// A block of a box may have no cells at a deep scale.
+// False for empty tensors: a block of a box may have no cells at a deep scale.
 bool is_sent(const at::Tensor& tensor) { return tensor.numel() > 0; }
 
 size_t place_of(const StageMessage& message, const std::vector<TimedMessage>& messages) {
@@ -44,7 +44,7 @@ model::Tensors StageMessages::receive(const StageMessage& message) {
   return std::exchange(posted.buffers, {});
 }
 
-// Messages of a pair arrive in the order of their sending, so receives are posted in that order whichever is needed first.
+// Messages between two ranks arrive in the order of sending, so receives are posted in that order, whichever is needed first.
 void StageMessages::post_until(int64_t from, size_t count) {
   Incoming& incoming = incoming_[static_cast<size_t>(from)];
   for (size_t i = incoming.posted.size(); i < std::min(count, incoming.wanted.size()); ++i) {
@@ -57,8 +57,8 @@ void StageMessages::post_until(int64_t from, size_t count) {
   }
 }
 
-// A rank that has sent what a pass of it made has used all that its earlier passes work on: what went there has arrived, and
-// waiting for it takes no time.
+// Frees tensors sent to `rank`. A message from it proves that its earlier passes have used their inputs, so these sends are
+// complete and waiting for them takes no time.
 void StageMessages::let_go(int64_t rank, size_t passes_done) {
   std::deque<Leaving>& leaving = leaving_[static_cast<size_t>(rank)];
   while (!leaving.empty() && leaving.front().used_by <= passes_done) {

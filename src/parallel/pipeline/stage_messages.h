@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The messages of one rank of a pipeline during one step: in the order of the table on both sides, receives posted ahead, nothing
-// waited for that is not needed.
+// The messages of one pipeline rank during one step. Both sides use the table's order; receives are posted ahead, and only
+// needed messages are waited for.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -21,14 +21,14 @@ using MakeBuffers = std::function<model::Tensors(int64_t boundary, int64_t micro
 
 class StageMessages {
  public:
-  // `schedule` and `ranks`, the ranks of the pipeline in the order of its stages, outlive this.
+  // `schedule` and `ranks` (the pipeline's ranks in the order of its stages) outlive this object.
   StageMessages(const Schedule& schedule, const Group& ranks, MakeBuffers make_buffers);
 
-  // Of the pass that this rank makes now. A receive waits; a send does not.
+  // For the current pass of this rank. A receive waits; a send does not.
   model::Tensors receive(const StageMessage& message);
   void send(const StageMessage& message, const model::Tensors& tensors);
 
-  // Waits until everything has arrived.
+  // Waits until all messages have arrived.
   void finish();
 
  private:
@@ -38,10 +38,10 @@ class StageMessages {
   };
   struct Incoming {
     std::vector<TimedMessage> wanted;  // in the sender's order
-    std::vector<Posted> posted;        // the first ones of them
+    std::vector<Posted> posted;        // the first of them
   };
   struct Leaving {
-    size_t used_by;  // pass of the receiver
+    size_t used_by;  // pass of the receiver's row
     std::vector<at::Tensor> buffers;
     std::vector<Transfer> transfers;
   };

@@ -22,7 +22,7 @@ std::vector<int64_t> holders_of(const std::vector<model::Segment>& segments, con
   return {places.begin(), places.end()};
 }
 
-// Members meet the sets in the same order, that of the table.
+// All members create the groups in the same order, that of the table.
 std::vector<TiedStages> tied_stages(const std::vector<model::Segment>& segments, const std::vector<StageRange>& stages,
                                     const ParamTable& table, const MeshGroups& groups) {
   const Group& pipeline = groups.along(Axis::Pp);

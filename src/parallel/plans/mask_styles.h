@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Parallel styles of dropout layers: which window of the whole mask a member draws, so that all members together drop what one
-// process would drop (model/layers/dropout.h).
+// Parallel styles of dropout layers: the window of the whole mask that a member draws, so that all members together drop the
+// same elements as one process (model/layers/dropout.h).
 #pragma once
 
 #include "model/layers/dropout.h"
@@ -11,19 +11,19 @@ namespace welkin::parallel {
 
 struct PlanContext;  // plan_context.h
 
-// On (B, own tokens, all features).
+// For (B, own tokens, all features).
 struct TokenMask {
   model::Dropout::WindowOf window(const PlanContext& context) const;
 };
 
-// On (B, tokens of the section, own features).
+// For (B, tokens of the section, own features).
 struct ColumnMask {
   Axis axis = Axis::Tp;
 
   model::Dropout::WindowOf window(const PlanContext& context) const;
 };
 
-// On attention weights (B, own heads, own queries, keys).
+// For attention weights (B, own heads, own queries, keys).
 struct AttentionMask {
   Axis heads = Axis::Tp, tokens = Axis::Cp;
   ContextMode mode = ContextMode::AllGather;

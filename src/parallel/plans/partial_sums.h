@@ -1,17 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
-// Which gradients are partial sums, followed along the sites of a model in the order of its forward pass.
+// Determines which gradients are partial sums, along the sites of a model in the order of its forward pass.
 #pragma once
 
 #include "parallel/mesh/axis.h"
 
 namespace welkin::parallel {
 
-// The axes over which the parameters of a place see a part of what their gradient is a sum over. A style's enter() changes it for
-// its own site and what follows, its leave() for what follows alone.
+// The axes over which a parameter's gradient is a partial sum, at one place of the model. A style's enter() changes them for
+// its own site and those behind it, its leave() only for those behind it.
 struct PartialSums {
-  AxisSet input;      // the input of the model is split over these, from its beginning to its end
-  AxisSet tokens{};   // besides, the tokens of this place
-  AxisSet section{};  // between the input of column-parallel layers and their row-parallel one: a part of the features
+  AxisSet input;      // axes over which the model's input is split, from its beginning to its end
+  AxisSet tokens{};   // further axes that split the tokens of this place
+  AxisSet section{};  // axes between column-parallel layers and their row-parallel one: a part of the features
 
   AxisSet all() const { return input | tokens | section; }
 };

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Applying a plan: what each row does to sites and dropout layers, then which gradients are parts of sums. It knows no style by
-// name but AllTokens.
+// Applies a plan: the rows change sites and dropout layers, then partial gradients are determined. It knows no style by
+// name except AllTokens.
 #include "parallel/plans/plan.h"
 
 #include <algorithm>
@@ -35,7 +35,7 @@ TokenSplit split_of(const Plan& plan, const MeshGroups& groups) {
   return {plan.num_tokens, axes, groups};
 }
 
-// Whether the style is one of sites.
+// True if the style applies to sites.
 bool install(const ParallelStyle& style, PlanContext& context, model::Site& site) {
   return std::visit(
       [&]<typename Style>(const Style& each) {
@@ -61,7 +61,7 @@ model::Dropout::WindowOf window_of(const ParallelStyle& style, const PlanContext
       style);
 }
 
-// Whether the style is one of such layers.
+// True if the style applies to such layers.
 template <typename Layer>
 bool split(const ParallelStyle& style, const PlanContext& context, Layer& layer) {
   return std::visit(
@@ -76,7 +76,7 @@ bool split(const ParallelStyle& style, const PlanContext& context, Layer& layer)
       style);
 }
 
-// Whether the module is such a layer, and the style one for it.
+// True if the module is such a layer, and the style applies to it.
 template <typename Layer>
 bool split_as(const PlanRow& row, const PlanContext& context, torch::nn::Module* module) {
   auto* layer = dynamic_cast<Layer*>(module);
@@ -102,7 +102,7 @@ void apply_row(const PlanRow& row, PlanContext& context, const std::vector<model
                     "Name a site, a parameter or a layer of this model; * stands for one part of a path");
 }
 
-// The site with the longest name that leads to the parameter.
+// The site with the longest name that is a prefix of the parameter's.
 size_t site_index_of(const std::vector<model::Site*>& sites, const std::string& parameter) {
   size_t best = sites.size();
   for (size_t i = 0; i < sites.size(); ++i) {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // A sharding plan as data: one row per kind of site. apply_plan() shards the parameters that the rows name and installs
-// wrappers at their sites. The model code does not change. The rows also tell which gradients are partial sums over which axes: a
-// parameter whose site is between SplitTokens and GatherTokens sees a part of the tokens.
+// wrappers at their sites. The model code does not change. The rows also determine which gradients are partial sums, and over
+// which axes: a parameter whose site is between SplitTokens and GatherTokens sees a part of the tokens.
 #pragma once
 
 #include <cstdint>
@@ -22,9 +22,9 @@
 
 namespace welkin::parallel {
 
-// What a row does to the sites, parameters, dropout or convolution layers that it names. A style is a struct with those of these
-// members that concern it: install() at a site, window() of a dropout layer, split() of a layer on blocks, enter() and leave()
-// for the gradients (partial_sums.h).
+// The effect of a row on the sites, parameters, dropout or convolution layers that it names. A style is a struct with some of
+// these members: install() at a site, window() of a dropout layer, split() of a layer on blocks, enter() and leave() for the
+// gradients (partial_sums.h).
 using ParallelStyle = std::variant<
     // weights (weight_styles.h)
     ColumnParallelInput, ColumnParallel, RowParallel, GatheredChannels, GroupedChannels, SplitParameter,
@@ -41,25 +41,25 @@ struct PlanRow {
 };
 
 struct Plan {
-  int64_t num_tokens = 0;  // of a sample; 0: the model has no tokens
+  int64_t num_tokens = 0;  // per sample; 0: the model has no tokens
   std::vector<PlanRow> rows;
-  // Axes over which the input is split before it enters the model: a member reads the rows of patches that its tokens need, and
-  // gives them back; every gradient is then a part of a sum over these axes. SplitTokens splits what is left.
+  // Axes over which the input is split before it enters the model: a member reads the rows of patches that its tokens need and
+  // returns them. Every gradient is then a partial sum over these axes. SplitTokens splits over the remaining axes.
   std::vector<Axis> input_axes = {};
   int64_t tokens_per_row = 0;  // of the grid of patches; only with input_axes
-  // The cells of a sample (d, h, w) where these are cut into blocks over the axes of kSpatial: a member reads its block, and
-  // every gradient is a part of a sum over these axes.
+  // The cells of a sample (d, h, w), if samples are cut into blocks over the axes of kSpatial: a member reads its block, and
+  // every gradient is a partial sum over these axes.
   std::optional<Cells> blocks = {};
-  std::string note = {};  // for the log: what the plan does that nobody has asked for; empty: nothing
+  std::string note = {};  // for the log: effects of the plan that the user did not request; empty: none
 };
 
-// "blocks.*.attn" against "blocks.3.attn".
+// True for pattern "blocks.*.attn" and name "blocks.3.attn".
 bool matches_pattern(const std::string& pattern, const std::string& name);
 
-// Before the first forward pass and before any optimizer or Reducer sees the table. `table` is the model's; rows of split
-// parameters keep their global shape and hold the local shard, cut from the present values. ConfigError when something does not
-// divide, naming it and what would; or when a row names nothing, or a parameter is neither near a site nor named. `weights`:
-// where gradients by weights wait for their turn (defer_weight_gradients() of parallel/pipeline).
+// Call it before the first forward pass and before any optimizer or Reducer sees the table. `table` is the model's; rows of
+// split parameters keep their global shape and hold the local shard, cut from the current values. ConfigError for sizes that do
+// not divide, with sizes that would; for a row that names nothing; and for a parameter neither near a site nor named.
+// `weights`: the queue of delayed weight gradients (defer_weight_gradients() of parallel/pipeline).
 void apply_plan(const Plan& plan, model::Model& model, ParamTable& table, const MeshGroups& groups,
                 const std::shared_ptr<WeightQueue>& weights = nullptr);
 

@@ -13,7 +13,7 @@
 namespace welkin::parallel {
 namespace {
 
-// The shard in the memory order of the whole: kernels read the weights of convolutions in an order of their own.
+// The shard keeps the memory order of the whole: kernels read weights of convolutions in their own order.
 at::Tensor shard_in_order_of(const at::Tensor& whole, Shard shard, const Group& group) {
   const at::Tensor like = whole.narrow(shard.dim, 0, whole.size(shard.dim) / group.size());
   return at::empty_like(like, at::MemoryFormat::Preserve).copy_(shard_of(whole, shard, group.group_rank(), group.size()));

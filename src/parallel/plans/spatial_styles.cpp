@@ -21,7 +21,7 @@ Lengths equal_parts(const Group& group, int64_t extent) {
   return Lengths(static_cast<size_t>(group.size()), extent / group.size());
 }
 
-// Own rows or degrees of all channels -> all of some channels.
+// From own rows or degrees of all channels to all rows or degrees of some channels.
 at::Tensor to_channels(const Group& group, const at::Tensor& values, const Lengths& lengths) {
   return all_to_all_autograd(group, values,
                              {.split_dim = kFieldChannels,
@@ -38,8 +38,8 @@ at::Tensor from_channels(const Group& group, const at::Tensor& values, const Len
                               .join_lengths = Lengths(static_cast<size_t>(group.size()), values.size(kFieldChannels))});
 }
 
-// A piece of its own costs a pass over the weights forward and two back; and where a layer goes around the globe, every block has
-// the pieces of both its ends.
+// A separate piece costs a pass over the weights forward and two backward. For a layer that is periodic, every block has the
+// pieces of both its ends.
 bool is_better_in_one_piece(const model::LocalLayer& layer, const model::LocalRule& rule, const Block& held) {
   if (std::ranges::find(rule.periodic, true) != rule.periodic.end()) return true;
   const model::Tensors weights = layer.weights();
@@ -78,7 +78,7 @@ void SphereAnalysis::install(PlanContext& context, model::Site& site) const {
                                                                        const model::Body& body) -> model::Tensors {
     const at::Tensor field = to_channels(group, in.at(0), style.from_rows);
     const model::Tensors out = body({field});
-    const bool is_unchanged = out.at(1).is_same(field);  // the grid of the result is that of the input
+    const bool is_unchanged = out.at(1).is_same(field);  // the result has the grid of the input
     return {from_channels(group, out.at(0), style.degrees),
             is_unchanged ? in.at(0) : from_channels(group, out.at(1), style.to_rows)};
   });

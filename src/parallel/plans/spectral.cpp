@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// How the models of Fourier and spherical harmonic transforms are split: a transform needs all points of a channel, and no other
-// channel. Where ranks share a sample, all-to-alls exchange points for channels before a transform and back behind it; the SFNO's
-// matrices, which mix all channels of a degree, have theirs between, by degrees.
+// Plans of the models with Fourier and spherical harmonic transforms: a transform needs all points of a channel, but no other
+// channel. If ranks share a sample, all-to-alls exchange points for channels before a transform and back behind it. The SFNO's
+// matrices, which mix all channels of a degree, are between two such exchanges, split by degrees.
 #include <cmath>
 #include <string>
 
@@ -17,7 +17,7 @@ int64_t hidden_features(const config::ModelConfig& config) {
   return std::llround(static_cast<double>(config.embed_dim) * config.mlp_ratio);
 }
 
-// A member's part of a grid of the sphere, by place: rows from north to south.
+// The rows of each member on a grid of the sphere, from north to south.
 Lengths rows_of_members(int64_t rows, int64_t ranks) {
   Lengths lengths;
   for (int64_t place = 0; place < ranks; ++place) lengths.push_back(block_of(rows, ranks, place).size());

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// How the Swin transformer is split. Windows are cut out of q, k and v, which a rank has of all tokens for its heads: over tp it
-// makes these alone, over cp an all-to-all exchanges its tokens of all heads for them.
+// The plan of the Swin transformer. Windows are cut from q, k and v, which a rank has for all tokens and its own heads: over tp
+// it computes only these, over cp an all-to-all exchanges its tokens of all heads for them.
 #include <cmath>
 
 #include "parallel/plans/plans.h"

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the plans of models of patches share: over which axes tokens are split, and where the input is.
+// Shared by the plans of models of patches: the axes over which tokens are split, and the split of the input.
 #pragma once
 
 #include <cstdint>
@@ -13,10 +13,10 @@
 namespace welkin::parallel {
 
 struct TokenAxes {
-  // Blocks of a field along its height are runs of tokens: what is cut so is split as context parallelism splits it.
+  // The axis that splits the context: cp, or h, since blocks of a field along its height are runs of tokens, too.
   Axis context = Axis::Cp;
-  bool is_input_split = false;   // over `context`: a member reads, embeds and scores its own tokens alone
-  std::vector<Axis> inner = {};  // those that SplitTokens splits
+  bool is_input_split = false;   // over `context`: a member reads, embeds and scores only its own tokens
+  std::vector<Axis> inner = {};  // the axes of SplitTokens
 
   int64_t ranks(const Mesh& mesh) const { return mesh.size(context); }
 };
@@ -24,10 +24,10 @@ struct TokenAxes {
 // ConfigError when there are fewer tokens than ranks to share them.
 TokenAxes token_axes(int64_t num_tokens, const Mesh& mesh, const LayoutOptions& options);
 
-// Where the input is split: the rows of its sites. `with_positions`: the model has a site "positions".
+// Adds the rows of the input's sites if the input is split. `with_positions`: the model has a site "positions".
 void add_split_input(Plan& plan, const TokenAxes& axes, bool with_positions);
 
-// ConfigError where an extent does not divide by tp times these ranks. `key`: what the user calls it.
+// ConfigError if an extent does not divide by tp times these ranks. `key`: its configuration key.
 void check_channels_divide(const std::string& key, int64_t extent, const Mesh& mesh, int64_t context_ranks);
 
 }  // namespace welkin::parallel

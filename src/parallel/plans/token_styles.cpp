@@ -18,7 +18,7 @@ namespace {
 using model::Body;
 using model::Tensors;
 
-// The masks of a ring, from what the model hands over with q, k and v while dropout is active.
+// The masks of a ring, from the tensors that the model adds to q, k and v while dropout is active.
 RingDropout ring_dropout(const model::Dropout* layer, const Tensors& in) {
   constexpr size_t kStep = 3, kSample = 4, kStream = 5;
   if (in.size() <= kStream) return {};
@@ -28,7 +28,7 @@ RingDropout ring_dropout(const model::Dropout* layer, const Tensors& in) {
           .queries = layer->window({in[0].size(0), in[0].size(1), in[0].size(2), in[1].size(2)})};
 }
 
-// The dropout layer on attention weights that stands beside the site, where the plan has a row for one.
+// The dropout layer on attention weights beside the site, if the plan has a row for one.
 const model::Dropout* attention_dropout_near(const PlanContext& context, const model::Site& site) {
   const std::string home = home_of(site);
   for (const auto& module : context.model.modules(/*include_self=*/false)) {
@@ -46,7 +46,7 @@ FieldShard rows_of(const PlanContext& context, const TokenSplit& input) {
 
 TokenSplit input_split(const PlanContext& context) { return {context.plan.num_tokens, context.plan.input_axes, context.groups}; }
 
-// Of a site that gives `extent` tokens, the `own` ones from `first` on.
+// At a site with `extent` tokens, takes the `own` ones from `first` on.
 void install_narrow(model::Site& site, int64_t first, int64_t own, int64_t extent) {
   site.install([first, own, extent](Tensors in, const Body& body) -> Tensors {
     const at::Tensor out = body(std::move(in)).at(0);

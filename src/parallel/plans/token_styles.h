@@ -12,7 +12,7 @@ namespace welkin::parallel {
 
 struct PlanContext;  // plan_context.h
 
-// From here on each member has its own tokens; with two axes each part of the first is split by the second.
+// From here on each member has its own tokens. With two axes each part of the first is split by the second.
 struct SplitTokens {
   std::vector<Axis> axes;
 
@@ -20,7 +20,7 @@ struct SplitTokens {
   void leave(PartialSums& sums) const;
 };
 
-// From here on every member has all tokens again, and all do the same.
+// From here on every member has all tokens again, and all compute the same.
 struct GatherTokens {
   std::vector<Axis> axes;
 
@@ -36,28 +36,28 @@ struct ContextParallelAttention {
   void install(PlanContext& context, model::Site& site) const;
 };
 
-// A layer that needs all tokens and whose channels do not meet: an all-to-all brings a member all tokens of some channels,
-// another one its own tokens of all channels (channel_exchange.h). The site works on (B, N, features), and on weights, of which a
-// member takes those of its channels.
+// A layer that needs all tokens and does not mix channels: an all-to-all gives each member all tokens of some channels, and
+// another one its own tokens of all channels (channel_exchange.h). The site takes (B, N, features) and weights, of which a
+// member uses those of its channels.
 struct TokensToChannels {
   Axis axis = Axis::Cp;
-  int64_t parts = 1;       // of the features, each of which has all channels: 3 for a joint q, k, v
-  int64_t weight_dim = 0;  // of the channels in each weight
+  int64_t parts = 1;       // blocks of features, each with all channels: 3 for a joint q, k, v
+  int64_t weight_dim = 0;  // dim of the channels in each weight
 
   void install(PlanContext& context, model::Site& site) const;
 };
 
-// A parameter that stands before SplitTokens or after GatherTokens.
+// A parameter used before SplitTokens or after GatherTokens.
 struct AllTokens {};
 
-// Where the input itself is split (Plan::input_axes), a site whose tokens are those of the rows that are read, or of the whole:
-struct OwnFromRead {  // from the tokens of the rows to the own ones
+// If the input itself is split (Plan::input_axes): sites whose tokens are those of the rows that are read, or of the whole:
+struct OwnFromRead {  // from the tokens of the read rows to the own ones
   void install(PlanContext& context, model::Site& site) const;
 };
-struct OwnFromAll {  // from the tokens of the whole to the own ones
+struct OwnFromAll {  // from all tokens to the own ones
   void install(PlanContext& context, model::Site& site) const;
 };
-struct ReadFromOwn {  // from own tokens to those of the rows read; the others are zero and unused
+struct ReadFromOwn {  // from own tokens to those of the read rows; the others are zero and unused
   void install(PlanContext& context, model::Site& site) const;
 };
 

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// How the U-Nets are split. Over tp by output channels: each convolution needs all channels of its input, so what the members
-// make is gathered behind every layer; the weights, 72 % of which stand in the four deepest layers of that of boxes, and all that
-// belongs to them are divided. Boxes over d, h, w and fields over h, w by blocks: each convolution exchanges halos, inside of
-// what tp does around it, and a norm adds up its sums.
+// Plans of the U-Nets. Over tp they split output channels: each convolution needs all channels of its input, so results are
+// gathered behind every layer. Weights and their training state are split; for boxes 72 % of the weights are in the four
+// deepest layers. Boxes are cut into blocks over d, h, w, and fields over h, w: each convolution exchanges halos, within the
+// wrappers of tp, and a norm sums over the blocks.
 #include <algorithm>
 #include <string>
 #include <vector>
@@ -33,7 +33,7 @@ void check_channels(const config::ModelConfig& config, const Mesh& mesh) {
                     "Take a tensor_parallel that divides the width of the U-Net");
 }
 
-// A rank without cells of its own would have nothing to read.
+// A rank without cells would have nothing to read.
 void check_edges(const Cells& cells, const Mesh& mesh) {
   for (size_t a = 0; a < kSpaceAxes; ++a) {
     const int64_t ranks = mesh.size(kSpaceAxisOrder[a]);
@@ -45,12 +45,12 @@ void check_edges(const Cells& cells, const Mesh& mesh) {
   }
 }
 
-// A field keeps its one point along d.
+// A field has one point along d, which stays.
 Cells halved(const Cells& cells, int64_t times) {
   return {std::max<int64_t>(cells[0] >> times, 1), cells[1] >> times, cells[2] >> times};
 }
 
-// Which boxes have fewer cells along an axis than there are ranks, so that some of these wait there: "" where none has.
+// Names the boxes with fewer cells along an axis than ranks, some of which then wait; "" if there are none.
 std::string note_of(const Cells& cells, const Mesh& mesh, int64_t scales) {
   std::vector<std::string> parts;
   for (size_t a = 0; a < kSpaceAxes; ++a) {

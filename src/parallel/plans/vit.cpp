@@ -12,7 +12,7 @@
 namespace welkin::parallel {
 namespace {
 
-// "tp=1 cp=2, tp=2 cp=1": the pairs with this matmul limit that give every rank whole heads.
+// "tp=1 cp=2, tp=2 cp=1": the pairs that divide the ranks and give every rank whole heads.
 std::string working_pairs(int64_t heads, int64_t ranks) {
   std::vector<std::string> pairs;
   for (int64_t tp = 1; tp <= ranks; ++tp) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// How the vision transformer is split over tp and cp.
+// The plan of the vision transformer over tp and cp.
 #pragma once
 
 #include <cstdint>
@@ -11,7 +11,7 @@ namespace welkin::parallel {
 struct LayoutOptions {
   bool sequence_parallel = false;  // norms, dropout and residuals on tokens that are split over tp too
   ContextMode context_mode = ContextMode::AllGather;
-  // Each context-parallel rank reads, embeds and scores its own tokens only; else it does so with all, as DL4SCI25.
+  // Each context-parallel rank reads, embeds and scores only its own tokens. false: all tokens, as in DL4SCI25.
   bool sharded_io = false;
 };
 
@@ -23,7 +23,7 @@ struct VitLayout {
   int64_t tokens_per_row = 0;  // of the grid of patches; needed for sharded_io
 };
 
-// The rows for this mesh. ConfigError before anything runs when heads, hidden features or tokens cannot be split, with
+// The rows for this mesh. ConfigError before anything runs if heads, hidden features or tokens cannot be split, with
 // the sizes that work.
 Plan vit_plan(const VitLayout& vit, const Mesh& mesh, const LayoutOptions& options);
 

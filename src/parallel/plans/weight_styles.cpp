@@ -29,7 +29,7 @@ void check_units(const PlanContext& context, const std::string& site, const Colu
                     cat("Sizes of ", axis_name(split.axis), " that work: ", divisors_text(units)));
 }
 
-// A bias is added after the sum of a row-parallel layer, by every member: it stays whole.
+// The bias of a row-parallel layer is not split: every member adds it after the sum.
 void split_linear(PlanContext& context, const std::string& site, Shard weight, std::optional<Shard> bias, Axis axis) {
   for (ParamRow& row : context.table.rows()) {
     if (row.name == site + ".weight") context.split_parameter(row, weight, axis);

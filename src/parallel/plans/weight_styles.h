@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Parallel styles that split weights: those of matmuls (Shoeybi et al. 2019, Megatron-LM, section 3) and of convolutions. Each
-// acts on a site whose name is that of the layer.
+// Parallel styles that split weights: of matmuls (Shoeybi et al. 2019, Megatron-LM, section 3) and of convolutions. Each
+// applies to a site with the layer's name.
 #pragma once
 
 #include <cstdint>
@@ -12,7 +12,7 @@ namespace welkin::parallel {
 
 struct PlanContext;  // plan_context.h
 
-// The one input of several column-split matmuls: gathered where the tokens are split over the axis too.
+// The shared input of several column-split matmuls; gathered if the tokens are split over the axis, too.
 struct ColumnParallelInput {
   Axis axis = Axis::Tp;
 
@@ -24,7 +24,7 @@ struct ColumnParallelInput {
 struct ColumnParallel {
   Axis axis = Axis::Tp;
   int64_t parts = 1;  // blocks of outputs, each of which is split: 3 for a joint q, k, v
-  int64_t units = 0;  // that stay whole in each block: attention heads; 0: every output by itself
+  int64_t units = 0;  // units that stay whole in each block: attention heads; 0: single outputs
 
   void install(PlanContext& context, model::Site& site) const;
 };
@@ -37,22 +37,22 @@ struct RowParallel {
   void enter(PartialSums& sums) const { sums.section = {}; }
 };
 
-// A layer on whole inputs (B, C, ...) makes a part of the output channels; what it makes is gathered, so that what follows sees
-// all channels. For convolutions, whose next layer needs every channel: weights, gradients and optimizer states are split,
+// A layer on whole inputs (B, C, ...) that makes a part of the output channels. Its result is gathered, so that later layers
+// see all channels. For convolutions, whose next layer needs every channel: weights, gradients and optimizer states are split,
 // activations are not.
 struct GatheredChannels {
   Axis axis = Axis::Tp;
-  int64_t weight_dim = 0;  // of the output channels: 0 for a convolution, 1 for a transposed one
+  int64_t weight_dim = 0;  // dim of the output channels: 0 for a convolution, 1 for a transposed one
 
   void install(PlanContext& context, model::Site& site) const;
 };
 
-// A layer that works on groups of channels of (B, N, C), each by itself and with weights of its own: every member makes its own
-// groups, and all channels are gathered behind it. Where tokens are split over the axis too, they are exchanged for the groups'
-// channels and back.
+// A layer that works on groups of channels of (B, N, C), each with its own weights: every member computes its own groups, and
+// all channels are gathered behind it. If tokens are split over the axis, too, they are exchanged for the groups' channels, and
+// back.
 struct GroupedChannels {
   Axis axis = Axis::Tp;
-  int64_t group_dim = 0;  // of the groups in each of the layer's parameters
+  int64_t group_dim = 0;  // dim of the groups in each of the layer's parameters
 
   void install(PlanContext& context, model::Site& site) const;
 };

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The adapter to c10d::Reducer, whose interface is no stable one: nothing else names it.
+// The adapter to c10d::Reducer. Its interface is not stable, so only this file uses it.
 #include "parallel/shard/data_parallel.h"
 
 #include <c10/util/Exception.h>
@@ -24,7 +24,7 @@ using ProcessGroupPtr = c10::intrusive_ptr<c10d::ProcessGroup>;
 
 constexpr int64_t kReducerMib = int64_t{1} << 20;
 
-// Sends a bucket as a narrower type: divided first, so that the sum stays in its range.
+// Sends a bucket as a narrower type. It divides first, so that the sum stays in the type's range.
 class NarrowHook : public c10d::CppCommHookInterface<ProcessGroupPtr> {
  public:
   NarrowHook(ProcessGroupPtr group, at::ScalarType dtype)
@@ -68,7 +68,7 @@ std::vector<std::vector<size_t>> reducer_buckets(const std::vector<Bucket>& buck
   return numbered;
 }
 
-// Is it the network that failed, or the computation? c10d has no type of its own for the first when Gloo throws.
+// True if the network failed rather than the computation. c10d has no error type for network failures when Gloo throws.
 bool is_failed_exchange(const std::string& what) {
   for (const char* word : {"gloo", "Gloo", "Connection closed", "Timed out", "timed out", "NCCL", "Socket", "socket"}) {
     if (what.find(word) != std::string::npos) return true;
@@ -90,14 +90,14 @@ struct DataParallel::Impl {
   Group group;
   DataParallelOptions options;
   std::vector<Bucket> planned;
-  c10::intrusive_ptr<TracedProcessGroup> watched;  // null where nobody listens
+  c10::intrusive_ptr<TracedProcessGroup> watched;  // null without listeners
   std::shared_ptr<c10d::Reducer> reducer;
   std::shared_ptr<c10d::Logger> logger;  // the Reducer keeps a weak pointer to it
   bool is_first_pass = true;
 };
 
-// In the first step, whose forward pass has made the nodes that add up the gradients: a node belongs for ever to the stream on
-// which it was made, the Reducer keeps it, and a recording of steps (ops/device/device_graph.h) may not leave its own stream.
+// Called in the first step, whose forward pass has made the nodes that accumulate gradients. A node stays on the stream on
+// which it was made, and the Reducer keeps it. A recording of steps (ops/device/device_graph.h) may not leave its own stream.
 void DataParallel::Impl::make_reducer() {
   ProcessGroupPtr process_group = process_group_of(group);
   const observe::Tracer* tracer = group.monitor().services().tracer;
@@ -137,7 +137,7 @@ void DataParallel::Impl::run_backward(const at::Tensor& loss) {
   reducer->prepare_for_forward();
   reducer->prepare_for_backward({});
   if (options.static_graph && is_first_pass) {
-    // The first pass only records how often each parameter is used; without this its gradients stay local, silently.
+    // The first pass only records how often each parameter is used. Without this its gradients would silently stay local.
     loss.register_hook([reducer = reducer](const at::Tensor& gradient) {
       torch::autograd::Engine::get_default_engine().queue_callback([reducer] { reducer->delay_all_reduce(); });
       return gradient;
@@ -182,7 +182,7 @@ void DataParallel::clear_gradients() {
       row.local.mutable_grad() = at::Tensor();
     }
   }
-  // Once, after the first step: into the order in which the gradients came. Here, where no gradient is under way.
+  // Reorders the buckets once, after the first step, by the arrival of the gradients. No gradient is in flight here.
   if (impl_->reducer && impl_->reducer->should_rebuild_buckets()) impl_->reducer->rebuild_buckets();
 }
 

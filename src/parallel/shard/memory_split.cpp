@@ -13,10 +13,10 @@
 namespace welkin::parallel {
 namespace {
 
-// A member's piece then exceeds the mean by less than a thirty-second.
+// With it a member's piece exceeds the mean by less than a thirty-second.
 constexpr int64_t kRowsPerMember = 32;
 
-// Those of more than one element, outermost first.
+// Extents of the dims with more than one element, outermost in memory first.
 std::vector<int64_t> extents_in_memory(const at::Tensor& tensor) {
   std::vector<int64_t> dims;
   for (int64_t dim = 0; dim < tensor.dim(); ++dim) {

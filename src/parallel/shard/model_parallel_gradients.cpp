@@ -24,10 +24,10 @@ namespace {
 
 AxisSet over_if(AxisSet set, AxisSet axes, bool condition) { return condition ? set | axes : set; }
 
-// Parameters whose gradients are treated alike.
+// Parameters whose gradients are reduced alike.
 struct GradientKind {
   AxisSet over;          // axes that do not split the parameter
-  int64_t complete = 1;  // members per complete gradient: what the sum over `over` counts too often
+  int64_t complete = 1;  // members per complete gradient: the factor by which the sum over `over` is too large
   std::vector<at::Tensor> gradients;
 };
 
@@ -51,7 +51,7 @@ std::vector<GradientKind> kinds_of(const ParamTable& table, const Mesh& mesh, Ax
   return kinds;
 }
 
-// In place; each is scaled before.
+// In place; scales each tensor first.
 void sum_in_one_message(const Group& group, const std::vector<at::Tensor>& tensors, double scale) {
   const at::NoGradGuard no_grad;
   std::vector<at::Tensor> flat;
@@ -66,7 +66,7 @@ void sum_in_one_message(const Group& group, const std::vector<at::Tensor>& tenso
   }
 }
 
-// The axes over which what a rank holds of a parameter is replicated.
+// The axes over which a rank's part of a parameter is replicated.
 AxisSet replicated_over(const ParamRow& row) {
   AxisSet axes = Axis::DpReplicate;
   axes = over_if(axes, Axis::DpShard, !row.is_released);
@@ -74,7 +74,7 @@ AxisSet replicated_over(const ParamRow& row) {
   return over_if(axes, kSampleParts, !row.placements[Axis::Cp].sharded() && !(row.is_released && row.is_split_over_cp));
 }
 
-// Rows whose values are compared over one group.
+// Rows whose values are compared within one group.
 struct ReplicaKind {
   Group group;
   std::vector<size_t> rows;
@@ -103,7 +103,7 @@ void reduce_model_parallel_gradients(const ParamTable& table, const MeshGroups& 
   }
 }
 
-// Of a parameter that the step has not used here another stage may have a gradient.
+// A parameter that this step has not used here may have a gradient on another stage.
 void sum_tied_gradients(const ParamTable& table) {
   const at::NoGradGuard no_grad;
   for (const ParamRow& row : table.rows()) {
@@ -126,7 +126,7 @@ at::Tensor global_square_norm(const ParamTable& table, const std::vector<at::Ten
                               const Group& shards) {
   WELKIN_CHECK(values.size() == table.rows().size(), "one value per row");
   const at::NoGradGuard no_grad;
-  at::Tensor whole, split;  // of replicated and of split parameters
+  at::Tensor whole, split;  // sums for replicated and for split parameters
   for (size_t i = 0; i < values.size(); ++i) {
     if (!values[i].defined() || !table.rows()[i].is_counted()) continue;
     const at::Tensor norm = values[i].norm();
@@ -134,7 +134,7 @@ at::Tensor global_square_norm(const ParamTable& table, const std::vector<at::Ten
     at::Tensor& sum = table.rows()[i].placements[Axis::Tp].sharded() ? split : whole;
     sum = sum.defined() ? sum + square : square;
   }
-  if (shards.size() > 1) {  // every member has as many rows of each kind
+  if (shards.size() > 1) {  // every member has equally many rows of each kind
     for (at::Tensor* sum : {&whole, &split}) {
       if (sum->defined()) *sum = all_reduce(shards, *sum);
     }
@@ -169,7 +169,7 @@ at::Tensor sum_over_parts(const ParamTable& table, const std::vector<size_t>& ro
 
 namespace {
 
-// One message of all.
+// Sums all values in one message.
 void add_up(const Group& group, const std::vector<at::Tensor>& values) {
   if (values.empty() || group.size() == 1) return;
   std::vector<at::Tensor> flat;
@@ -198,7 +198,7 @@ void add_over_parts(const ParamTable& table, const std::vector<size_t>& rows, co
 
 namespace {
 
-// Of the ranks of a group those whose hash is not that of most of them; all, where no hash is.
+// Finds the ranks of a group whose hash differs from the majority's; all ranks if there is no majority.
 ReplicaDifference judged(const std::string& parameter, const Group& group, const at::Tensor& hashes) {
   std::vector<int64_t> own(hashes.const_data_ptr<int64_t>(), hashes.const_data_ptr<int64_t>() + hashes.numel());
   ReplicaDifference difference{.parameter = parameter, .ranks = {}, .num_replicas = group.size(), .has_majority = false};
@@ -221,8 +221,8 @@ std::string text_of(const ReplicaDifference& difference) {
 
 }  // namespace
 
-// The top bit is cleared: a hash and its negative are both int64.
-// On a GPU a sum of the bits, which any one flipped bit changes: there it costs one pass over the values and no copy.
+// Clears the top bit, so that a hash and its negative are both int64.
+// On a GPU the hash is a sum of the bits, which any one flipped bit changes. It needs one pass over the values and no copy.
 int64_t hash_of_values(const at::Tensor& values) {
   if (values.is_cuda()) {
     const int64_t bytes = values.element_size();
@@ -279,7 +279,7 @@ void check_replicas(const ParamTable& table, const MeshGroups& groups, const std
 
 void check_replicas(const ParamTable& table, const MeshGroups& groups, const std::string& when, const ReplicaHashes& own) {
   const auto difference = find_replica_difference(table, groups, own);
-  // Every rank stops, also those whose own groups agree.
+  // Every rank stops, even if its own groups agree.
   const at::Tensor any = at::full({1}, difference ? int64_t{1} : int64_t{0}, at::kLong);
   all_reduce_in_place(groups.along(kDp | Axis::Tp | kSampleParts), any, Reduction::Max);
   all_reduce_in_place(groups.along(Axis::Pp), any, Reduction::Max);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Rows from a module, states, and the rule of strides.
+// Rows from a module, their states, and the check of strides.
 #include "parallel/shard/param_table.h"
 
 #include <ATen/core/grad_mode.h>
@@ -53,7 +53,7 @@ ParamTable ParamTable::of(const torch::nn::Module& module) {
   std::unordered_map<const c10::TensorImpl*, size_t> seen;
   for (const auto& parameter : module.named_parameters()) {
     const auto [known, is_new] = seen.emplace(parameter->unsafeGetTensorImpl(), table.rows_.size());
-    if (!is_new) {  // libtorch names a shared layer's weights once for each owner
+    if (!is_new) {  // libtorch names a shared layer's weights once per owner
       table.rows_[known->second].other_names.push_back(parameter.key());
       continue;
     }
@@ -91,7 +91,7 @@ void ParamTable::keep(const std::function<bool(const ParamRow&)>& wanted) {
   std::erase_if(rows_, [&](const ParamRow& row) {
     if (wanted(row)) return false;
     elsewhere_ += c10::multiply_integers(row.global_shape);
-    // One element that stands for all: the shape stays, which modules tell of themselves.
+    // One element in place of all: the shape stays, since modules print it.
     row.local.set_data(at::zeros({}, row.local.options().requires_grad(false)).expand(row.local.sizes()));
     return true;
   });

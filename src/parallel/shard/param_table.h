@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The table of a model's parameters: what optimizer, clipping, checkpoints and replica checks work on, never the modules.
-// A parameter may be any dense permutation of its logical dims; its gradient and states share its strides, since the fused
+// The table of a model's parameters. Optimizer, clipping, checkpoints and replica checks work on it, never on the modules.
+// A parameter may be any dense permutation of its logical dims. Its gradient and states share its strides, since the fused
 // optimizers walk memory and would be silently wrong otherwise.
 #pragma once
 
@@ -21,52 +21,52 @@
 
 namespace welkin::parallel {
 
-// Which parameters weight decay acts on.
+// Selects the parameters with weight decay.
 enum class DecayGroup {
   Decay,    // weights of matmuls and convolutions
   NoDecay,  // biases, norms, position embeddings
 };
 
-// Decay for what is named "*.weight" and has at least two dims.
+// Decay for names "*.weight" with at least two dims.
 DecayGroup decay_group_of(const std::string& name, at::IntArrayRef shape);
 
 struct ParamRow {
   std::string name;
-  std::vector<std::string> other_names{};  // under which the module has the same tensor besides: tied weights
+  std::vector<std::string> other_names{};  // further names of the same tensor in the module: tied weights
   std::vector<int64_t> global_shape;
   Placements placements;
-  // The axes over which members hold parts of a sum as their gradients, because each sees a part of the tokens. Over the other
+  // The axes over which members hold partial sums as their gradients, because each sees a part of the tokens. Over the other
   // axes that do not split the parameter every member has the complete gradient.
   AxisSet partial_over;
   at::Tensor local;  // the module's own leaf, not a copy
-  // Where data-parallel ranks share out the training state (parallel/sharding): this rank's piece of the memory of `local`, which
-  // is what the optimizer updates; undefined otherwise. It may be empty.
+  // With sharded training state (parallel/sharding): this rank's piece of the memory of `local`, which the optimizer updates;
+  // otherwise undefined. It may be empty.
   at::Tensor shard;
   MemorySplit split{};
-  int64_t split_block = 1;  // elements: pieces begin at multiples of it
-  // The type in which pieces are gathered, where it is not their own: `local` then has values rounded to it, and `shard` is no
-  // view of it but keeps what the optimizer updates.
+  int64_t split_block = 1;  // elements; pieces begin at multiples of it
+  // The type in which pieces are gathered, if not their own. `local` then has rounded values, and `shard` is not a view of it
+  // but keeps the values that the optimizer updates.
   std::optional<at::ScalarType> gathered_as;
-  // Where `local` has memory only while somebody holds it (--offload parameters): its values, and what sets them.
+  // If `local` has memory only temporarily (--offload parameters): functions that read and set its values.
   std::function<at::Tensor()> read{};
   std::function<void(const at::Tensor&)> write{};
   bool is_released = false;       // `local` has memory only while it is used; `shard` is then no view of it
-  bool is_split_over_cp = false;  // pieces are those of dp x cp
-  int64_t chunk = 0;              // of a pipeline's rank, which of its stages has it
-  // Of tied weights: later stages of this rank that work with them too, and the ranks whose stages do, each with a copy of its
-  // own; one member where nobody else has one.
+  bool is_split_over_cp = false;  // pieces are split over dp x cp
+  int64_t chunk = 0;              // number of its stage among the stages of a pipeline's rank
+  // For tied weights: later stages of this rank that use them, too, and the ranks whose stages use them, each with its own
+  // copy. One member if there are no other copies.
   std::vector<int64_t> other_chunks{};
   Group holders{};
   DecayGroup decay = DecayGroup::Decay;
   std::map<std::string, at::Tensor> states;  // by role ("exp_avg"): shape, strides and device of `local`
 
-  int64_t held_bytes() const;  // of weights, now
-  // Whether the segment works with this parameter, under any of its names.
+  int64_t held_bytes() const;  // bytes of weights, at present
+  // True if the segment uses this parameter, under any of its names.
   bool is_held_by(const model::Segment& segment) const;
-  // Of all copies this one stands for the parameter where the model's are added up.
+  // True for the one copy that counts when the model's parameters are summed.
   bool is_counted() const { return holders.group_rank() == 0; }
   at::ScalarType gathered_type() const { return gathered_as.value_or(local.scalar_type()); }
-  // Whether `shard` and not `local` has the values that are kept.
+  // True if `shard`, not `local`, has the master values.
   bool keeps_shard() const { return is_released || gathered_as.has_value(); }
   const at::Tensor& trained() const { return shard.defined() ? shard : local; }
   at::Tensor gradient() const { return trained().grad(); }  // undefined before the first backward pass
@@ -76,19 +76,19 @@ struct ParamRow {
 
 class ParamTable {
  public:
-  // Rows in the order of registration, everything replicated, global shape = local shape. Rows refer to the module's tensors; one
-  // that has several names (tied weights) has one row, under the first, which knows the others.
+  // Rows in the order of registration, everything replicated, global shape = local shape. Rows refer to the module's tensors. A
+  // tensor with several names (tied weights) has one row under the first name, which lists the others.
   static ParamTable of(const torch::nn::Module& module);
 
   std::vector<ParamRow>& rows() { return rows_; }
   const std::vector<ParamRow>& rows() const { return rows_; }
   ParamRow& at(const std::string& name);  // ConfigError with the nearest names when absent
   int64_t num_parameters() const;         // elements of the global shapes, of the whole model
-  // Of the whole model, in the order of registration.
+  // Names of the whole model's parameters, in the order of registration.
   const std::vector<std::string>& names() const { return names_; }
 
-  // Lets go of all rows but these, and of the memory of their parameters: other ranks have them. Before anything else sees the
-  // table.
+  // Removes all other rows and frees the memory of their parameters: other ranks have them. Call it before anything else sees
+  // the table.
   void keep(const std::function<bool(const ParamRow&)>& wanted);
 
   // InternalError when a parameter is not dense and non-overlapping, or a gradient or state has other strides than its parameter.
@@ -97,7 +97,7 @@ class ParamTable {
  private:
   std::vector<ParamRow> rows_;
   std::vector<std::string> names_;
-  int64_t elsewhere_ = 0;  // elements of rows that others have
+  int64_t elsewhere_ = 0;  // elements of rows on other ranks
 };
 
 }  // namespace welkin::parallel

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What those need who let go of a parameter's memory between passes: memory that is its own, and the moment at which its gradient
-// is there.
+// Helpers for code that frees a parameter's memory between passes: unshared memory, and a notification when its gradient
+// is complete.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -9,12 +9,12 @@
 
 namespace welkin::parallel {
 
-// Whether its elements fill its storage, so that nobody else loses anything with it.
+// True if its elements fill its storage, so that freeing it affects nothing else.
 bool owns_storage(const at::Tensor& parameter);
-// Afterwards it does; copied where it did not.
+// Makes it so, by a copy if needed.
 void own_storage(at::Tensor& parameter);
 
-// `tell` is called in each backward pass when the parameter's gradient is accumulated. One at a time: a later call replaces it.
+// Each backward pass calls `tell` when the parameter's gradient is accumulated. Only one: a later call replaces it.
 void on_gradient(const at::Tensor& parameter, std::function<void()> tell);
 
 }  // namespace welkin::parallel

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// How a length is divided among parts.
+// Divides a length among parts.
 #pragma once
 
 #include <cstdint>
@@ -11,11 +11,11 @@ namespace welkin::parallel {
 // empty.
 std::vector<int64_t> balanced_split(int64_t size, int64_t parts);
 
-// The division of the DL4SCI25 tutorial, for comparison with it: ceil(size / parts) each and the rest last; where nothing is left
-// for the last, floor(size / parts) each and the whole remainder last (10 over 6: 1 1 1 1 1 5). ConfigError when size < parts.
+// The division of the DL4SCI25 tutorial, for comparison: ceil(size / parts) each, the rest last. If nothing is left for the
+// last, floor(size / parts) each, the whole remainder last (10 over 6: 1 1 1 1 1 5). ConfigError when size < parts.
 std::vector<int64_t> tutorial_split(int64_t size, int64_t parts);
 
-// Where a part begins.
+// The begin of a part.
 int64_t split_offset(const std::vector<int64_t>& sizes, int64_t part);
 
 }  // namespace welkin::parallel

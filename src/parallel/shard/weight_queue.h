@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Gradients by weights that are made after the gradients by inputs, for which other processes wait.
+// Weight gradients that are computed after the input gradients, for which other processes wait.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -9,13 +9,13 @@
 
 namespace welkin::parallel {
 
-// Of one backward pass.
+// The delayed weight gradients of one backward pass.
 class WeightGradients {
  public:
-  // `make` is called once and gives the gradient of `parameter`, in its type. It may call collectives: whoever shares them adds
-  // and computes in the same order.
+  // `make` is called once and returns the gradient of `parameter`, in its type. It may call collectives: all ranks of the group
+  // must call add() and compute() in the same order.
   void add(at::Tensor parameter, std::function<at::Tensor()> make);
-  // The gradients accumulate in the parameters; nothing is left.
+  // Accumulates the gradients in the parameters and empties the list.
   void compute();
   bool empty() const { return waiting_.empty(); }
 
@@ -27,7 +27,7 @@ class WeightGradients {
   std::vector<Waiting> waiting_;
 };
 
-// Where backward passes note what is left; shared by the wrappers of a model and who runs it.
+// The place where backward passes add delayed work; shared by the wrappers of a model and the code that runs it.
 struct WeightQueue {
   WeightGradients now;
 };

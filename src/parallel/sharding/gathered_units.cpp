@@ -13,13 +13,13 @@
 namespace welkin::parallel {
 namespace {
 
-// What is worth a message of its own: packing it would take as much memory again, and two copies.
+// Size from which a tensor gets its own message: packing would need as much memory again, and two copies.
 constexpr size_t kLeastOfOwn = 1 << 20;
 
 c10::StorageImpl& storage_of(const at::Tensor& tensor) { return *tensor.storage().unsafeGetStorageImpl(); }
 
-// A tensor of its own over the same storage: what is written here does not count as a change of the parameter, of which autograd
-// may have kept views, and finds the storage's memory wherever it is.
+// A separate tensor over the same storage. Writes to it do not count as changes of the parameter, of which autograd may have
+// kept views; and it follows the storage's memory.
 at::Tensor alias_of_memory(const at::Tensor& tensor) {
   return at::empty({0}, tensor.options().requires_grad(false)).set_(tensor.storage(), 0, {tensor.numel()}, {1});
 }
@@ -79,7 +79,7 @@ void GatheredUnits::add(const WeightUnit& unit) {
   }
 }
 
-// Returns what follows its memory.
+// Returns a tensor that follows the row's memory.
 at::Tensor GatheredUnits::shard_weights(ParamRow& row) const {
   const at::NoGradGuard no_grad;
   own_storage(row.local);
@@ -105,7 +105,7 @@ void GatheredUnits::ask_for_pieces(Unit& unit) {
 
 void GatheredUnits::let_go_of_pieces(Unit& unit) {
   if (!std::exchange(unit.has_pieces, false)) return;
-  if (unit.place == Place::Shards) holder_->wait_for_pieces(unit.rows);  // nobody did
+  if (unit.place == Place::Shards) holder_->wait_for_pieces(unit.rows);  // nobody has waited for them yet
   holder_->let_go_of_pieces(unit.rows);
 }
 
@@ -133,7 +133,7 @@ void GatheredUnits::wait(Unit& unit) {
   let_go_of_pieces(unit);
 }
 
-// The unit, and those after it in this direction on the way.
+// Gathers the unit, and starts those next in this direction.
 void GatheredUnits::gather(size_t number, int64_t direction) {
   Unit& unit = units_[number];
   if (direction < 0 && weights_wait_) release_behind(number);
@@ -168,7 +168,7 @@ void GatheredUnits::release_all() {
   for (Unit& unit : units_) release(unit);
 }
 
-// A backward pass that comes to a unit is done with those after it.
+// When a backward pass comes to a unit, later units are finished.
 void GatheredUnits::release_behind(size_t number) {
   for (size_t i = number + 1; i < units_.size() && units_[i].chunk == units_[number].chunk; ++i) release(units_[i]);
 }
@@ -177,11 +177,11 @@ void GatheredUnits::before_forward(int64_t chunk) {
   for (size_t i = 0; i < units_.size(); ++i) {
     if (!units_[i].is_of(chunk)) continue;
     if (!units_[i].is_whole_model) return start(units_[i]);
-    gather(i, /*direction=*/units_[i].chunk == chunk ? 1 : 0);  // the units next to it are of its own chunk
+    gather(i, /*direction=*/units_[i].chunk == chunk ? 1 : 0);  // only neighbours of the same chunk
   }
 }
 
-// A pass without a graph needs nothing of it again.
+// A pass without a graph needs no weights again.
 void GatheredUnits::after_forward() {
   if (!at::GradMode::is_enabled()) release_all();
 }
@@ -207,7 +207,7 @@ void GatheredUnits::after_gradients(size_t unit) {
   if (!units_[unit].is_whole_model && units_[unit].is_trained) release(units_[unit]);
 }
 
-// Whoever kept something that follows from the weights' values sees that they are others.
+// A new version number tells users of values derived from the weights that they have changed.
 void GatheredUnits::after_update() {
   release_all();
   for (const Unit& unit : units_) {

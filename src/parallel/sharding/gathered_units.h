@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Weights of which a rank holds its pieces only, and the whole while it is used: gathered before the forward pass of their unit
-// and before its backward pass, with those that come next on the way, and let go after each. A parameter stays the tensor that
-// it is: its memory comes and goes, so that what autograd has kept of it finds the same values there again.
+// Weights of which a rank keeps only its pieces, and the whole while it is used: gathered before the forward and the backward
+// pass of their unit, with the next units in flight, and freed after each. A parameter stays the same tensor: only its memory
+// is freed and restored, so that views kept by autograd find the same values again.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -23,8 +23,8 @@ struct GatherOptions {
   int64_t prefetch = 1;  // units
 };
 
-// Who keeps pieces elsewhere than in memory: they are there between wait_for_pieces() and let_go_of_pieces(), which
-// start_pieces() precedes by as much as it can.
+// Keeps pieces outside of memory: they are in memory between wait_for_pieces() and let_go_of_pieces(). start_pieces()
+// precedes the wait by as much as possible.
 class PieceHolder {
  public:
   virtual ~PieceHolder() = default;
@@ -35,8 +35,8 @@ class PieceHolder {
 
 class GatheredUnits {
  public:
-  // The weights are whole; their rows get pieces of their own, and their memory goes. Every rank of the group calls everything
-  // here in the same order.
+  // Takes whole weights; their rows get separate pieces, and the memory of the whole is freed. Every rank of the group calls
+  // all functions in the same order.
   GatheredUnits(std::vector<WeightUnit> units, const Group& group, const GatherOptions& options);
   GatheredUnits(const GatheredUnits&) = delete;
   GatheredUnits& operator=(const GatheredUnits&) = delete;
@@ -44,19 +44,19 @@ class GatheredUnits {
   // By unit, in the order of the forward pass.
   const std::vector<std::vector<ParamRow*>>& trained_rows() const { return trained_; }
 
-  // From now on `holder`, which outlives it, has the pieces. Between passes.
+  // From now on `holder`, which outlives this object, has the pieces. Call it between passes.
   void keep_pieces(PieceHolder& holder) { holder_ = &holder; }
 
-  // A pass is of one chunk: 0 where no pipeline cuts the model.
+  // A pass belongs to one chunk: 0 without a pipeline.
   void before_forward(int64_t chunk);
   void after_forward();
-  // The pass may come long after its forward pass, and others of the step after it: where weights are not let go after forward
-  // passes, they stay until the one that ends the chunk.
+  // A pass may come long after its forward pass, and other passes of the step may follow. Weights that are not freed after
+  // forward passes stay until the pass that ends the chunk.
   void before_backward(const GradientPass& pass);
-  // When the gradients of trained_rows()[unit] are complete; units with frozen weights stay until the end of the pass.
+  // Call it when the gradients of trained_rows()[unit] are complete. Units with frozen weights stay until the end of the pass.
   void after_gradients(size_t unit);
   void after_backward(int64_t chunk);
-  // The pieces have changed.
+  // Call it when the pieces have changed.
   void after_update();
 
  private:
@@ -66,12 +66,12 @@ class GatheredUnits {
     int64_t chunk = 0;
     std::vector<int64_t> other_chunks;
     std::vector<ParamRow*> rows;              // all
-    std::vector<ParamRow*> direct;            // gathered into their own memory, a message each
-    std::vector<at::Tensor> direct_memories;  // which follow the storage of their row
-    ShardBucket bucket;                       // the others, in one message; may have no rows
+    std::vector<ParamRow*> direct;            // gathered into their own memory, one message each
+    std::vector<at::Tensor> direct_memories;  // follow the storage of their rows
+    ShardBucket bucket;                       // the other rows, in one message; may be empty
     std::vector<at::Tensor> memories;         // of the bucket's rows
     Place place = Place::Shards;
-    bool has_pieces = false;  // from a holder, or they are on the way from it
+    bool has_pieces = false;  // the holder has provided them, or is about to
     at::Tensor all;
     std::vector<Transfer> transfers{};
 
@@ -95,8 +95,8 @@ class GatheredUnits {
   PieceHolder* holder_ = nullptr;  // null: pieces are in memory
   std::vector<Unit> units_;
   std::vector<std::vector<ParamRow*>> trained_;
-  bool stays_ = false;         // weights do after this backward pass
-  bool weights_wait_ = false;  // gradients do not tell of the end of a unit in this backward pass
+  bool stays_ = false;         // weights stay after this backward pass
+  bool weights_wait_ = false;  // gradients do not mark the end of a unit in this backward pass
 };
 
 }  // namespace welkin::parallel

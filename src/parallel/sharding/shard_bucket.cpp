@@ -14,7 +14,7 @@
 namespace welkin::parallel {
 namespace {
 
-// As (elements), in the order of the parameter's memory.
+// The gradient as (elements), in the order of the parameter's memory.
 at::Tensor gradient_memory(const ParamRow& row) {
   const at::Tensor& gradient = row.local.grad();
   if (gradient.strides() == row.local.strides()) return memory_of(gradient);
@@ -34,7 +34,7 @@ ShardBucket::ShardBucket(std::vector<ParamRow*> rows, int64_t members) : rows_(s
   place_bytes();
 }
 
-// Wide pieces first, so that each begins at a multiple of its element; the length is one of the widest, for the next member's.
+// Wide pieces come first, so that each is aligned to its element size. The length is a multiple of the widest, for alignment.
 void ShardBucket::place_bytes() {
   if (std::ranges::none_of(rows_, [](const ParamRow* row) { return row->gathered_as.has_value(); })) return;
   byte_places_.resize(rows_.size());

@@ -12,7 +12,7 @@
 namespace welkin::parallel {
 namespace {
 
-// Buffers that wait for the network: one is filled while the other travels.
+// Buffers in flight: one is filled while the other is sent.
 constexpr size_t kMostUnderWay = 2;
 
 }  // namespace
@@ -41,7 +41,7 @@ void ShardedGradients::begin_pass(bool reduces, std::optional<int64_t> chunk) {
 }
 
 void ShardedGradients::take(size_t bucket) {
-  if (missing_.empty() || --missing_[bucket] > 0) return;  // a pass of somebody else's
+  if (missing_.empty() || --missing_[bucket] > 0) return;  // another pass's gradient
   if (reduces_) send_complete();
   if (on_complete) on_complete(bucket);
 }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Gradients of whole parameters become those of the pieces: summed over the group, of which each rank keeps its own part. A
-// bucket is sent when the backward pass has all its gradients, and in the order of the buckets, so that every rank sends them
-// alike, also one that went another way through the model.
+// Reduces gradients of whole parameters to gradients of pieces: summed over the group, each rank keeps its own part. A
+// bucket is sent when the backward pass has all its gradients, and in the order of the buckets. So all ranks send them in the
+// same order, even if one took another path through the model.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -18,29 +18,29 @@
 
 namespace welkin::parallel {
 
-// A rank holds one piece of the training state, of which `replicas` hold copies.
+// Groups for sharding: a rank holds one piece of the training state, and `replicas` hold copies of the piece.
 struct ShardGroups {
   Group shards;          // members have the pieces of one whole
   Group replicas;        // members have the same piece
-  bool with_cp = false;  // context parallel ranks are among those that share
+  bool with_cp = false;  // context-parallel ranks are among `shards`
 };
 
 class ShardedGradients {
  public:
-  // The buckets are of trained rows, those of one chunk side by side. `dtype`: in which gradients travel; nothing: their own.
+  // Buckets contain trained rows; those of one chunk are contiguous. `dtype`: type of sent gradients; nothing: their own.
   ShardedGradients(std::vector<ShardBucket> buckets, const ShardGroups& groups, std::optional<at::ScalarType> dtype);
   ShardedGradients(const ShardedGradients&) = delete;
   ShardedGradients& operator=(const ShardedGradients&) = delete;
 
   const std::vector<ShardBucket>& buckets() const { return buckets_; }
 
-  // Called in the backward pass when a bucket has all its gradients, whether passes are reduced or not. Its number.
+  // Called in the backward pass with a bucket's number when it has all its gradients, whether passes are reduced or not.
   std::function<void(size_t)> on_complete{};
 
-  // Before a backward pass. Without `reduces` gradients stay those of the whole parameters, and add up there. `chunk`: of whose
-  // parameters they are; nothing: of all.
+  // Call it before a backward pass. Without `reduces` gradients stay those of the whole parameters, and accumulate there.
+  // `chunk`: the chunk of these parameters; nothing: all.
   void begin_pass(bool reduces, std::optional<int64_t> chunk);
-  // After it: what is missing counts as zero. Then the pieces have their gradients.
+  // Call it after the pass: missing gradients count as zero. Then the pieces have their gradients.
   void finish_pass();
   void clear();
 
@@ -61,7 +61,7 @@ class ShardedGradients {
   ShardGroups groups_;
   std::optional<at::ScalarType> dtype_;
   bool reduces_ = false;
-  std::vector<size_t> missing_;  // gradients of each bucket, in this pass
+  std::vector<size_t> missing_;  // number of missing gradients of each bucket, in this pass
   size_t next_ = 0, end_ = 0;    // buckets to be sent
   std::deque<Sent> sent_;
 };

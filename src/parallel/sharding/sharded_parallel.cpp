@@ -31,7 +31,7 @@ std::vector<ShardBucket> buckets_of(const std::vector<ParamRow*>& rows, int64_t 
   return buckets;
 }
 
-// A unit's rows from the last to the first, which is the order of their gradients, in runs of at most so many bytes or one row.
+// A unit's rows from last to first, the order of their gradients, in runs of at most so many bytes, or of one row.
 std::vector<std::vector<ParamRow*>> runs_of_most(const std::vector<ParamRow*>& rows, int64_t most) {
   std::vector<std::vector<ParamRow*>> runs;
   int64_t bytes = most;
@@ -64,7 +64,7 @@ ShardedParallel::ShardedParallel(model::Model& model, ParamTable& table, const S
   options_.stage == ShardStage::Full ? shard_weights(model, table) : shard_state(model, table);
 }
 
-// Views of the pieces, in the buckets in which gradients come.
+// Pieces are views; buckets follow the order in which gradients arrive.
 void ShardedParallel::shard_state(model::Model& model, ParamTable& table) {
   const at::NoGradGuard no_grad;
   const int64_t members = groups_.shards.size();
@@ -85,14 +85,14 @@ void ShardedParallel::shard_state(model::Model& model, ParamTable& table) {
   gradients_ = std::make_unique<ShardedGradients>(std::move(buckets), groups_, travelling_type(options_.comm_dtype));
   updated_ = std::make_unique<UpdatedUnits>(weight_units(model, table), groups_.shards, options_.gather.prefetch);
   if (options_.gather_dtype == config::GatherDtype::Fp32) return;
-  updated_->start();  // rounded from the first step on
+  updated_->start();  // so that weights are rounded from the first step on
   updated_->complete();
 }
 
-// A unit's weights go when all of its gradients are on their way.
+// A unit's weights are freed when all of its gradients are being sent.
 void ShardedParallel::shard_weights(model::Model& model, ParamTable& table) {
   units_ = std::make_unique<GatheredUnits>(weight_units(model, table), groups_.shards, options_.gather);
-  std::vector<ShardBucket> buckets;  // of the unit that the forward pass uses last, which comes first
+  std::vector<ShardBucket> buckets;  // buckets of the forward pass's last unit come first
   std::vector<size_t> unit_of_bucket;
   const auto& units = units_->trained_rows();
   buckets_of_unit_.resize(units.size());
@@ -127,7 +127,7 @@ void ShardedParallel::backward(const at::Tensor& loss, bool is_last) {
   run_pass(loss, {.ends_chunk = is_last}, is_last || joins_every_backward(), {});
 }
 
-// Gradients that wait are reduced with the others of their pass.
+// Delayed gradients are reduced with the others of their pass.
 void ShardedParallel::backward_chunk(const at::Tensor& root, const GradientPass& pass) {
   if (!joins_every_backward()) return backward(root, pass.ends_step);
   run_pass(root, pass, !pass.weights_wait, pass.chunk);

@@ -19,7 +19,7 @@ UpdatedUnits::UpdatedUnits(const std::vector<WeightUnit>& units, const Group& gr
   sent_ = landed_ = units_.size();
 }
 
-// One message has one element type.
+// A message has one element type.
 void UpdatedUnits::add(const WeightUnit& unit, bool is_outside) {
   std::vector<ParamRow*> trained = unit.rows;
   std::erase_if(trained, [](const ParamRow* row) { return !row->shard.defined(); });
@@ -33,7 +33,7 @@ void UpdatedUnits::add(const WeightUnit& unit, bool is_outside) {
   });
 }
 
-// What a pass has left of the update before comes first: its messages are under way.
+// First completes messages that a pass has left in flight.
 void UpdatedUnits::start() {
   complete();
   sent_ = landed_ = 0;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Weights that every rank has whole and updates its pieces of: after an update they are gathered unit by unit, in the order of
-// the forward pass and beside it. A unit is waited for when the pass comes to it; the next ones are on the way meanwhile.
+// Weights that every rank has whole, while it updates only its pieces. After an update they are gathered unit by unit, in the
+// order of the forward pass and beside it. A pass waits for a unit when it comes to it; the next ones are in flight meanwhile.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -17,15 +17,15 @@ namespace welkin::parallel {
 
 class UpdatedUnits {
  public:
-  // Of the units' trained rows, which have their pieces. `prefetch`: units on the way besides the one that is waited for. Every
-  // rank of the group calls everything here in the same order.
+  // Takes the units' trained rows, which have their pieces. `prefetch`: units in flight besides the one that is waited for.
+  // Every rank of the group calls all functions in the same order.
   UpdatedUnits(const std::vector<WeightUnit>& units, const Group& group, int64_t prefetch);
   UpdatedUnits(const UpdatedUnits&) = delete;
   UpdatedUnits& operator=(const UpdatedUnits&) = delete;
 
-  void start();           // the pieces have changed
-  void before_forward();  // what stands outside of the units' sites is whole when it returns
-  void complete();        // all are
+  void start();           // call it when the pieces have changed
+  void before_forward();  // on return, weights outside of the units' sites are whole
+  void complete();        // on return, all weights are whole
 
  private:
   struct Unit {
@@ -41,8 +41,8 @@ class UpdatedUnits {
   Group group_;
   size_t prefetch_;
   std::vector<Unit> units_;
-  size_t num_outside_ = 0;        // units that are waited for before a pass, so that sites of matmuls stay as they are
-  size_t sent_ = 0, landed_ = 0;  // units so far
+  size_t num_outside_ = 0;        // units that are waited for before a pass, so that sites of matmuls have no wrapper
+  size_t sent_ = 0, landed_ = 0;  // numbers of units so far
 };
 
 }  // namespace welkin::parallel

@@ -15,12 +15,12 @@
 namespace welkin::parallel {
 namespace {
 
-// A unit below this part of the largest is not worth its messages.
+// A unit smaller than this fraction of the largest is not worth its messages.
 constexpr int64_t kSmallestPart = 10;
 
 bool is_within(const std::string& name, const std::string& site) { return name.starts_with(site + "."); }
 
-// The site of a linear layer is its matmul alone: the bias comes after it.
+// The site of a linear layer is only its matmul: the bias is added after it.
 std::set<std::string> paths_of_linear_layers(const model::Model& model) {
   std::set<std::string> paths;
   for (const auto& module : model.modules(/*include_self=*/false)) {
@@ -29,7 +29,7 @@ std::set<std::string> paths_of_linear_layers(const model::Model& model) {
   return paths;
 }
 
-// Whether several places of the model read it, and not one site alone.
+// True if several places of the model read it, not just one site.
 bool is_tied(const ParamRow& row, const std::vector<model::Segment>& segments) {
   return !row.other_names.empty() ||
          std::ranges::count_if(segments, [&](const model::Segment& segment) { return row.is_held_by(segment); }) > 1;

@@ -14,7 +14,7 @@
 namespace welkin::parallel {
 namespace {
 
-// As many wholes as ranks: the k-th is made by place k % shards of the pieces and place k / shards of tp.
+// A round makes as many wholes as there are ranks: index k % shards of the pieces, and index k / shards of tp, make the k-th.
 class WholeRound {
  public:
   WholeRound(const ParamTable& table, const std::vector<size_t>& rows, const Group& shards, const Group* tp,
@@ -38,7 +38,7 @@ class WholeRound {
     return at::empty_strided(row(item).local.sizes(), row(item).local.strides(), options);
   }
 
-  // Of `mine_`: the pieces of all, put together.
+  // The pieces of all members for `mine_`, joined.
   std::vector<at::Tensor> own_parts() const {
     std::vector<at::Tensor> parts;
     if (shards_.size() == 1) {
@@ -69,7 +69,7 @@ class WholeRound {
     return parts;
   }
 
-  // The parts of `mine_` of what the body makes of the wholes, of which this rank has at most one.
+  // The parts of `mine_` of the body's results; this rank makes at most one whole.
   std::vector<at::Tensor> changed_parts(const std::vector<at::Tensor>& parts) const {
     if (tp_ == nullptr) {
       std::vector<at::Tensor> changed;
@@ -94,7 +94,7 @@ class WholeRound {
     return changed;
   }
 
-  // (parts of all members, one after the other) -> the same of what the body makes of the whole.
+  // (parts of all members, one after the other) -> the same for the body's result on the whole.
   at::Tensor changed_whole(size_t i, const at::Tensor& arrived) const {
     const ParamRow& own = row(mine_[i]);
     const Placement& placement = own.placements[Axis::Tp];
@@ -145,15 +145,15 @@ class WholeRound {
   const ParamTable& table_;
   const std::vector<size_t>& rows_;
   const Group& shards_;
-  const Group* tp_;  // null where it does not split these rows
+  const Group* tp_;  // null if tp does not split these rows
   const WholeWork& work_;
   std::vector<size_t> items_;
-  std::vector<size_t> mine_;  // that this rank and those along tp make
+  std::vector<size_t> mine_;  // rows that this rank and its peers along tp make
 };
 
 }  // namespace
 
-// Large ones first, so that those of a round are of about one size.
+// Large ones come first, so that those of a round have about the same size.
 void each_whole(const ParamTable& table, const std::vector<size_t>& rows, const MeshGroups& groups, const Group& shards,
                 const WholeWork& work) {
   const at::NoGradGuard no_grad;

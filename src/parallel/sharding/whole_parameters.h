@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// What needs a whole parameter where ranks hold parts of it: each whole is made on one of these ranks, and every rank has another
-// one at the same time, so that work and memory are shared out (Liu et al. 2025, arXiv:2502.16982, section 2.3). It knows neither
-// what is made whole nor why.
+// Runs work that needs whole parameters where ranks hold parts of them. Each whole is made on one of the ranks, and every rank
+// has a different one at the same time, so that work and memory are shared (Liu et al. 2025, arXiv:2502.16982, section 2.3). It
+// knows neither the values nor their use.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -15,15 +15,15 @@
 
 namespace welkin::parallel {
 
-// By number of the row in the list.
+// Functions take the row's index in the list.
 struct WholeWork {
-  std::function<at::Tensor(size_t)> part;                     // this rank's, shaped as what it trains; asked for once
-  std::function<at::Tensor(size_t, const at::Tensor&)> body;  // of a whole, of the same shape: on one rank
-  std::function<void(size_t, const at::Tensor&)> take;        // this rank's part of what the body returned
+  std::function<at::Tensor(size_t)> part;                     // this rank's part, shaped like the trained values; called once
+  std::function<at::Tensor(size_t, const at::Tensor&)> body;  // maps a whole to a result of the same shape; called on one rank
+  std::function<void(size_t, const at::Tensor&)> take;        // takes this rank's part of the body's result
 };
 
-// For each of `rows` of the table: split over tp, in pieces over `shards`, both, or neither. Every rank of these groups calls it
-// with the same rows; values are of one type. The whole has the order of memory of the row's parameter where tp does not split
+// For each of `rows` of the table: split over tp, in pieces over `shards`, both, or neither. Every rank of these groups calls
+// it with the same rows; values have one type. The whole has the memory order of the row's parameter if tp does not split
 // it.
 void each_whole(const ParamTable& table, const std::vector<size_t>& rows, const MeshGroups& groups, const Group& shards,
                 const WholeWork& work);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Which cells of its input a convolution needs for a range of its result, along one axis, and how an axis is cut into blocks;
-// pure arithmetic, torch-free. Along each axis cell o of a convolution reads the cells o * stride - padding + k * dilation; a
+// The input cells that a convolution needs for a range of its result, along one axis, and the division of an axis into blocks.
+// Pure arithmetic, torch-free. Along each axis cell o of a convolution reads the cells o * stride - padding + k * dilation; a
 // transposed one adds cell i to the cells i * stride - padding + k * dilation, k = 0 ... kernel - 1.
 #pragma once
 
@@ -9,7 +9,7 @@
 
 namespace welkin::parallel {
 
-// Cells begin ... end - 1. Cells outside of an axis are padding, or those of its other end where it is periodic.
+// Cells begin ... end - 1. Cells outside of an axis are padding, or those of its other end if it is periodic.
 struct CellRange {
   int64_t begin = 0, end = 0;
 
@@ -27,7 +27,7 @@ constexpr CellRange intersection(const CellRange& a, const CellRange& b) {
 constexpr int64_t floor_quotient(int64_t a, int64_t b) { return a / b - (a % b < 0 ? 1 : 0); }
 constexpr int64_t ceil_quotient(int64_t a, int64_t b) { return -floor_quotient(-a, b); }
 
-// How a kernel is placed along an axis. A transposed one reaches from stride to stride: reach() >= stride.
+// The position of a kernel along an axis. A transposed one reaches from stride to stride: reach() >= stride.
 struct AxisRule {
   int64_t kernel = 1, stride = 1, padding = 0, dilation = 1;
   bool transposed = false;
@@ -35,13 +35,13 @@ struct AxisRule {
   constexpr int64_t reach() const { return (kernel - 1) * dilation + 1; }
 };
 
-// The block at `place` of an axis that is cut as evenly as its cells allow: empty for some where there are fewer cells than
-// blocks. Halving the cells halves where it is cut, up to rounding, so that a block's coarse cells lie where its fine ones do.
+// The block at `place` of an axis that is cut as evenly as its cells allow. Some blocks are empty if there are fewer cells than
+// blocks. Halving the cells halves the cuts, up to rounding, so a block's coarse cells lie where its fine ones do.
 constexpr CellRange block_of(int64_t cells, int64_t blocks, int64_t place) {
   return {place * cells / blocks, (place + 1) * cells / blocks};
 }
 
-// The cells that a result's range, not empty, is made from; they may lie outside of the axis.
+// The cells from which a non-empty range of the result is made; they may lie outside of the axis.
 constexpr CellRange cells_needed(const AxisRule& rule, const CellRange& made) {
   const int64_t reach = (rule.kernel - 1) * rule.dilation;
   if (!rule.transposed) {
@@ -51,7 +51,7 @@ constexpr CellRange cells_needed(const AxisRule& rule, const CellRange& made) {
           floor_quotient(made.end - 1 + rule.padding, rule.stride) + 1};
 }
 
-// The part of `made` that needs nothing but `held`; empty where there is none.
+// The part of `made` that needs only `held`; may be empty.
 constexpr CellRange made_from(const AxisRule& rule, const CellRange& held, const CellRange& made) {
   const int64_t reach = (rule.kernel - 1) * rule.dilation;
   CellRange whole;
@@ -65,9 +65,9 @@ constexpr CellRange made_from(const AxisRule& rule, const CellRange& held, const
   return part.empty() ? CellRange{made.begin, made.begin} : part;
 }
 
-// How a layer makes `made` of cells_needed(rule, made), when these are all that it sees: with which padding, and how many cells
-// of what it makes stand before the first one wanted. A convolution takes them as they are. A transposed one makes cells beside
-// the wanted ones, which padding takes away on both sides alike.
+// How a layer makes `made` when its input is just cells_needed(rule, made): its padding, and the number of result cells before
+// the first wanted one. A convolution takes the cells as they are. A transposed one also makes cells beside the wanted ones,
+// which padding removes equally on both sides.
 struct AxisPlacement {
   int64_t padding = 0, skip = 0;
   bool operator==(const AxisPlacement&) const = default;

@@ -22,8 +22,8 @@ using torch::autograd::variable_list;
 
 constexpr std::array<int64_t, 2> kPoints{2, 3};  // dims of (B, C, H, W)
 
-// (2, B, C, 1, 1): sums over the own points of x and of x^2, in float64: they are added over members, then subtracted. Squares
-// are taken around the own mean, since a field's mean may be a thousand deviations.
+// (2, B, C, 1, 1): sums of x and x^2 over own points, in float64, since they are summed over members and then subtracted.
+// Squares are taken around the own mean, since a field's mean may be a thousand deviations.
 at::Tensor own_sums(const at::Tensor& x_BCHW) {
   const int64_t points = x_BCHW.size(2) * x_BCHW.size(3);
   if (points == 0) return at::zeros({2, x_BCHW.size(0), x_BCHW.size(1), 1, 1}, x_BCHW.options().dtype(at::kDouble));
@@ -45,8 +45,8 @@ struct NormOfBlocks : torch::autograd::Function<NormOfBlocks> {
     return at::addcmul(bias.view({1, -1, 1, 1}), x - shift, factor * weight.view({1, -1, 1, 1}));
   }
 
-  // With y = (x - mean) / deviation and g = weight * gradient: (g - mean(g) - y mean(g y)) / deviation. Few passes over whole
-  // blocks.
+  // With y = (x - mean) / deviation and g = weight * gradient: (g - mean(g) - y mean(g y)) / deviation. It makes few passes
+  // over whole blocks.
   static variable_list backward(AutogradContext* context, const variable_list& grads) {
     ops::once_differentiable("block norm");
     const variable_list saved = context->get_saved_variables();

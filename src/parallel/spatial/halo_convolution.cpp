@@ -21,7 +21,7 @@ at::Tensor placed(const HaloPiece& piece, const std::vector<at::Tensor>& needed,
   return made;
 }
 
-// Of a member that makes nothing at this depth. What it sends, and weights that others use, wait for its gradients all the same.
+// For a member without cells at this scale. Its sends, and weights that others use, still depend on its gradients.
 at::Tensor nothing(const HaloPlan& plan, const at::Tensor& like, int64_t channels, const at::Tensor& token,
                    const std::vector<at::Tensor>& weights) {
   const Cells extent = plan.made.extent();
@@ -37,7 +37,7 @@ at::Tensor halo_convolution(const Group& group, const std::shared_ptr<const Halo
   const auto turn = std::make_shared<HaloTurn>(group, plan);
   const OpenedBlock block = open_block(turn, x);
   std::vector<at::Tensor> made;
-  if (plan->has_interior) made.push_back(placed(plan->pieces.front(), block.interior, place));  // while halos travel
+  if (plan->has_interior) made.push_back(placed(plan->pieces.front(), block.interior, place));  // while halos are in flight
   const std::vector<at::Tensor> strips = fill_strips(turn, block.token);
   for (size_t first = 0; first < strips.size(); first += x.size()) {
     const auto begin = strips.begin() + static_cast<std::ptrdiff_t>(first);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A convolution of boxes that are cut into blocks: halos travel while the interior of the own block is computed; thin strips
-// around it follow. Every cell of the result is computed once.
+// A convolution of boxes that are cut into blocks: halos are exchanged while the interior of the own block is computed; thin
+// strips around it follow. Every cell of the result is computed once.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -14,11 +14,11 @@
 
 namespace welkin::parallel {
 
-// Places a layer's kernel, without its activation, on boxes (B, C, ...) with a padding.
+// Applies a layer's kernel, without its activation, to boxes (B, C, ...) with a padding.
 using PlaceKernel = std::function<at::Tensor(const std::vector<at::Tensor>&, const Cells& padding)>;
 
-// x: own blocks, (B, C, extents of plan->held) each. `weights`: what the layer's result depends on
-// besides, whose gradients a member without own cells gives as zeros; `channels`: those of the result.
+// x: own blocks, each (B, C, extents of plan->held). `weights`: the tensors besides x on which the result depends;
+// a member without own cells returns zeros as their gradients. `channels`: of the result.
 // Returns (B, channels, extents of plan->made), which may have no cells. Every member of the group calls it.
 at::Tensor halo_convolution(const Group& group, const std::shared_ptr<const HaloPlan>& plan, const std::vector<at::Tensor>& x,
                             const std::vector<at::Tensor>& weights, int64_t channels, const PlaceKernel& place);

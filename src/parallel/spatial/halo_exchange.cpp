@@ -19,7 +19,7 @@ namespace {
 using torch::autograd::AutogradContext;
 using torch::autograd::variable_list;
 
-// The cells `block` of a tensor whose first cell is that of `whole`.
+// The cells `block` of a tensor whose cells are `whole`.
 at::Tensor cut(const at::Tensor& values, const Block& whole, const Block& block) {
   at::Tensor part = values;
   for (size_t a = 0; a < kSpaceAxes; ++a) {
@@ -33,7 +33,7 @@ std::vector<int64_t> sizes_of(const std::vector<int64_t>& like, const Block& blo
   return {like[0], like[1], extent[0], extent[1], extent[2]};
 }
 
-// Calls body(box, tensor, its cells) for all that lies in a parcel.
+// Calls body(box, tensor, its cells) for all parts of a parcel.
 template <typename Metas, typename Body>
 void for_cells(const HaloMessage& message, const at::Tensor& cells, const Metas& metas, Body&& body) {
   int64_t offset = 0;
@@ -63,7 +63,7 @@ std::vector<HaloTurn::Parcel> HaloTurn::parcels_for(const std::vector<HaloMessag
   return parcels;
 }
 
-// Nothing where no member needs anything of this one, nor the other way round.
+// Sends nothing if no member needs cells of this one, nor the other way round.
 Transfer HaloTurn::send(const std::vector<Parcel>& going, const std::vector<Parcel>& coming) const {
   if (going.empty() && coming.empty()) return {};
   const auto messages = [](const std::vector<Parcel>& parcels) {
@@ -90,7 +90,7 @@ void HaloTurn::start(const std::vector<at::Tensor>& x) {
   transfer_ = send(going_, coming_);
 }
 
-// Own cells, and zeros elsewhere; or the cells that come from other members, and from the other end of an own axis.
+// Fills in own cells, and zeros elsewhere; or the cells of other members, and of the other end of an own axis.
 void HaloTurn::fill(const std::vector<at::Tensor>& strips, bool with_halos) const {
   const auto put = [&](const Block& block, size_t i, const at::Tensor& cells) {
     for (size_t p = first_strip(); p < plan_->pieces.size(); ++p) {
@@ -153,7 +153,7 @@ void HaloTurn::restore_strips() {
   made_strips_.clear(), x_.clear(), halos_.clear();
 }
 
-// to += what the strips have of `block`, whose first cell is that of `to`.
+// Adds the part of `block` in the strips to `to`, whose first cell is that of `block`.
 void HaloTurn::add_strip_cells(const std::vector<at::Tensor>& strips, size_t tensor, const Block& block,
                                const at::Tensor& to) const {
   if (strips.empty()) return;
@@ -300,7 +300,7 @@ std::vector<at::Tensor> fill_strips(const std::shared_ptr<HaloTurn>& turn, const
 }
 
 at::Tensor join_pieces(const std::shared_ptr<HaloTurn>& turn, const std::vector<at::Tensor>& made) {
-  if (made.size() == 1 && turn->plan().has_interior) return made.front();  // it needs no strips
+  if (made.size() == 1 && turn->plan().has_interior) return made.front();  // no strips needed
   at::Tensor whole = JoinPieces::apply(at::TensorList(made), turn);
   if (whole.requires_grad()) turn->release_strips();
   return whole;

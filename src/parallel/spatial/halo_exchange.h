@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// The exchange of halos with its gradient, as two nodes around the interior's work. The first sends own cells and hands out the
-// interior's, the second waits for the halos and hands out the strips that need them. Backward runs the other way round: the
-// strips' gradients are sent home first, the interior's backward pass runs meanwhile, and the first node adds all up.
-// Boxes are (B, C, D, H, W), one or several with the same block. Differentiable once.
+// The exchange of halos with its gradient, as two nodes around the interior's computation. The first node sends own cells and
+// returns the interior; the second waits for the halos and returns the strips that need them. The backward pass reverses this:
+// the strips' gradients are sent back first, the interior's backward pass runs meanwhile, and the first node adds everything
+// up. Boxes are (B, C, D, H, W), one or several with the same block. Differentiable once.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -15,7 +15,7 @@
 
 namespace welkin::parallel {
 
-// One exchange, forward and back. Both nodes share it.
+// One exchange, forward and backward. Both nodes share it.
 class HaloTurn {
  public:
   HaloTurn(Group group, std::shared_ptr<const HaloPlan> plan) : group_(std::move(group)), plan_(std::move(plan)) {}
@@ -23,24 +23,24 @@ class HaloTurn {
   const HaloPlan& plan() const { return *plan_; }
 
   void start(const std::vector<at::Tensor>& x);  // sends own cells
-  // For each piece but the interior the cells that it needs, of each box: halos, own cells, and zeros beyond the border.
+  // Cells that each piece except the interior needs, for each box: halos, own cells, and zeros beyond the border.
   std::vector<at::Tensor> finish();
-  // Between the passes strips have no memory: own cells are in x, which is kept anyway, and the halos are kept as they came.
+  // Between the passes strips have no memory: own cells are in x, which is kept anyway, and halos are kept as they came.
   void release_strips();
   void restore_strips();
 
-  // `strips`: gradients of what finish() gave; undefined ones are none. The halos' go home.
+  // `strips`: gradients of the results of finish(), undefined if there are none. Sends the halos' gradients back.
   void start_back(const std::vector<at::Tensor>& strips);
-  // Gradients of what came in at start(), from those of the interior (none: an empty list).
+  // Gradients of the inputs of start(), from those of the interior (an empty list if there is none).
   std::vector<at::Tensor> finish_back(const std::vector<at::Tensor>& interior);
 
  private:
-  // Cells under way between this member and another: of each box of the message, of each tensor, one after the other.
+  // Cells in flight between this member and another: for each box of the message, of each tensor, one after the other.
   struct Parcel {
     const HaloMessage* message = nullptr;
     at::Tensor cells;
   };
-  struct Meta {  // of a tensor that came in
+  struct Meta {  // of an input tensor
     std::vector<int64_t> sizes;
     at::TensorOptions options;
     at::MemoryFormat format;
@@ -56,15 +56,15 @@ class HaloTurn {
   std::shared_ptr<const HaloPlan> plan_;
   std::vector<Meta> metas_;
   std::vector<at::Tensor> x_;
-  std::vector<at::Tensor> made_strips_;  // over the same storages, whose changes here are none of those that autograd knows
+  std::vector<at::Tensor> made_strips_;  // tensors over the same storages; changes through them do not count for autograd
   std::vector<Parcel> going_, coming_;
   Transfer transfer_;
-  std::vector<Parcel> halos_;       // that came in the forward pass
+  std::vector<Parcel> halos_;       // received in the forward pass
   std::vector<at::Tensor> strips_;  // gradients, until they are added
   bool goes_back_ = false, is_released_ = false;
 };
 
-// x -> the interior of each (none where the plan has none), and a token that stands for what is under way.
+// x -> the interior of each (empty if the plan has none), and a token for the exchange in flight.
 struct OpenedBlock {
   std::vector<at::Tensor> interior;
   at::Tensor token;
@@ -74,7 +74,7 @@ OpenedBlock open_block(const std::shared_ptr<HaloTurn>& turn, const std::vector<
 // The strips, piece by piece; within a piece tensor by tensor.
 std::vector<at::Tensor> fill_strips(const std::shared_ptr<HaloTurn>& turn, const at::Tensor& token);
 
-// What the pieces of the plan made, (B, C, extents of the piece) each, as one. The strips get their memory back before the
+// Joins the results of the plan's pieces, each (B, C, extents of the piece). The strips get their memory back before the
 // pieces' backward passes.
 at::Tensor join_pieces(const std::shared_ptr<HaloTurn>& turn, const std::vector<at::Tensor>& made);
 

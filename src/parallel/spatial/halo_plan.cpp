@@ -9,7 +9,7 @@ namespace {
 
 bool is_exchanged(const BlockLayer& layer, size_t axis) { return layer.in.blocks[axis] > 1 || layer.periodic[axis]; }
 
-// What a member needs to make its block: own cells and halo, none of the padding.
+// The cells that a member needs for its block: own cells and halo, without padding.
 Block needed_of(const BlockLayer& layer, const Block& made, const Block& held) {
   Block needed = held;
   for (size_t a = 0; a < kSpaceAxes; ++a) {
@@ -21,7 +21,7 @@ Block needed_of(const BlockLayer& layer, const Block& made, const Block& held) {
   return needed;
 }
 
-// How far cells are moved along each axis to where a halo has them: whole turns, as many as the halo goes around.
+// The shifts along each axis that bring cells to a halo: whole turns around periodic axes.
 std::vector<Cells> turns_of(const BlockLayer& layer, const Block& needed) {
   std::vector<Cells> turns{{0, 0, 0}};
   for (size_t a = 0; a < kSpaceAxes; ++a) {
@@ -44,7 +44,7 @@ Block shifted(Block block, const Cells& by, int64_t sign) {
   return block;
 }
 
-// The cells of `held` that `needed` has.
+// The cells of `held` that `needed` contains.
 std::vector<HaloBox> boxes_of(const BlockLayer& layer, const Block& held, const Block& needed, bool is_own) {
   std::vector<HaloBox> boxes;
   if (held.empty() || needed.empty()) return boxes;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Which block of a sample each rank of a mesh has: the axes d, h, w cut the dims of a box; pure arithmetic, torch-free.
+// The block of a sample of each rank in a mesh: the axes d, h, w cut the dims of a box. Pure arithmetic, torch-free.
 #pragma once
 
 #include <cstdint>
@@ -14,7 +14,7 @@ namespace welkin::parallel {
 inline constexpr std::array<Axis, kSpaceAxes> kSpaceAxisOrder{Axis::D, Axis::H, Axis::W};
 
 BlockGrid grid_of(const Cells& cells, const Mesh& mesh);
-// Of each of these ranks.
+// Block coordinates of each of these ranks.
 std::vector<Cells> coordinates_of(const std::vector<int64_t>& ranks, const Mesh& mesh);
 
 }  // namespace welkin::parallel

@@ -27,7 +27,7 @@ bool is_ready(int socket, short events, Clock::time_point until) {
     pollfd entry{.fd = socket, .events = events, .revents = 0};
     const int count = poll(&entry, 1, static_cast<int>(std::clamp<int64_t>(left, 0, 60'000)));
     if (count > 0) return true;
-    if (count < 0 && errno != EINTR) return true;  // the call that follows says what is wrong
+    if (count < 0 && errno != EINTR) return true;  // the next call reports the error
     if (count == 0 && left <= 0) return false;
   }
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// One connection to the store. Not thread-safe: a thread that may wait has a connection of its own.
+// One connection to the store. Not thread-safe: a thread that may wait needs its own connection.
 #pragma once
 
 #include <chrono>
@@ -15,14 +15,14 @@ namespace welkin::parallel {
 
 class StoreClient {
  public:
-  // A flooded store closes callers that it has not read, which looks like another key: so often a caller knocks.
+  // Attempts to connect: an overloaded store closes connections unread, which looks like a wrong key.
   static constexpr int kAttempts = 7;
 
   // Connects within the time. CommError when nobody listens there, or when the server does not have the same key.
   StoreClient(const std::string& host, uint16_t port, const JobKey& key, std::chrono::milliseconds timeout);
 
   // The answer to a request. A request that waits, for request.number milliseconds, may take that much longer than the
-  // connection's time. CommError when the server is gone or refuses the request; the connection is of no use afterwards.
+  // connection's time. CommError if the server is gone or refuses the request; the connection is then unusable.
   StoreMessage call(const StoreMessage& request);
 
  private:

@@ -10,7 +10,7 @@ void put(std::string& bytes, uint64_t value, size_t width) {
   for (size_t i = 0; i < width; ++i) bytes += static_cast<char>(value >> (8 * i));
 }
 
-// The next `width` bytes as a number, which are taken off.
+// Removes the next `width` bytes and returns them as a number.
 std::optional<uint64_t> take(std::string_view& bytes, size_t width) {
   if (bytes.size() < width) return std::nullopt;
   uint64_t value = 0;

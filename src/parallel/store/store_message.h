@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the store is asked and what it answers, as bytes: a kind, a number and texts. A frame on the wire is the length of a
+// Requests and replies of the store as bytes: a kind, a number and texts. A frame on the wire is the length of a
 // sealed message (4 bytes, little endian), then the message.
 #pragma once
 
@@ -12,19 +12,19 @@
 namespace welkin::parallel {
 
 enum class StoreCall : uint8_t {
-  // Requests. Texts, then number:
+  // Requests, with their texts; then their number:
   Set,         // key, value
   Get,         // key; milliseconds to wait for it
   Wait,        // keys; milliseconds
   Check,       // keys
-  Add,         // key; what is added to the decimal number there
+  Add,         // key; summand for the decimal number there
   CompareSet,  // key, expected, new value: c10d's rule
   Delete,      // key
   Count,       // none
   // Replies:
-  Done,     // texts: the value, where there is one; number: 1 yes, 0 no, the sum, the count
-  Timeout,  // a key did not come in time
-  Refused,  // the request makes no sense: what is wrong
+  Done,     // texts: the value, if there is one; number: 1 yes, 0 no, the sum, the count
+  Timeout,  // a key did not arrive in time
+  Refused,  // the request is invalid: text with the reason
 };
 
 struct StoreMessage {
@@ -34,20 +34,20 @@ struct StoreMessage {
 };
 
 constexpr size_t kFrameHeader = 4;
-// Of a sealed message; values are addresses, hashes and configurations.
+// Largest sealed message; values are addresses, hashes and configurations.
 constexpr size_t kMostFrameBytes = size_t{16} << 20;
-// Of a caller's first one.
+// Largest first message of a caller.
 constexpr size_t kMostFirstBytes = size_t{64} << 10;
-// What a caller says first, before its nonce. The server answers with its own nonce and nothing else.
+// A caller's first bytes, before its nonce. The server answers only with its own nonce.
 constexpr std::string_view kGreeting = "WELKINS1";
 
 std::string encode(const StoreMessage& message);
-// Nothing when the bytes are no message: an unknown kind, a length beyond the end, bytes left over.
+// Nothing if the bytes are not a message: an unknown kind, a length beyond the end, bytes left over.
 std::optional<StoreMessage> decode(std::string_view bytes);
 
-// With its length in front. A sealed message is at most kMostFrameBytes.
+// Prepends the length. A sealed message has at most kMostFrameBytes.
 std::string framed(const std::string& sealed);
-// The length that a frame's header says.
+// The length in a frame's header.
 size_t frame_length(std::string_view header);
 
 }  // namespace welkin::parallel

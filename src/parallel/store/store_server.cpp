@@ -34,7 +34,7 @@ using Clock = std::chrono::steady_clock;
 constexpr size_t kGreetingBytes = kGreeting.size() + sizeof(Nonce);
 constexpr int kEventsAtOnce = 64;
 
-// Every rank has some connections: as many as the system lets this process have.
+// Every rank has several connections, so the limit on open files is raised as far as the system allows.
 void allow_many_sockets() {
   rlimit files{};
   if (getrlimit(RLIMIT_NOFILE, &files) != 0 || files.rlim_cur == files.rlim_max) return;
@@ -56,10 +56,10 @@ struct StoreServer::Impl {
     Clock::time_point since = Clock::now();
     std::string in = {}, out = {};
     std::optional<SealedChannel> channel = {};
-    bool is_member = false;                  // has the key
+    bool is_member = false;                  // has shown that it has the key
     std::optional<StoreMessage> waits = {};  // a request that is not answered yet
     Clock::time_point waits_until = {};
-    bool is_over = false;  // closed at the end of the round: events of it may be at hand
+    bool is_over = false;  // closed at the end of the loop, since events for it may be pending
   };
 
   Impl(FileDescriptor socket, const JobKey& job, StoreLimits most) : listener(std::move(socket)), key(job), limits(most) {
@@ -106,7 +106,7 @@ struct StoreServer::Impl {
   std::thread thread;
 };
 
-// Until the next caller's time is over; -1: none waits.
+// Time until the next caller's deadline; -1 without one.
 int StoreServer::Impl::milliseconds_to_next() const {
   std::optional<Clock::time_point> next;
   for (const Caller& caller : callers) {
@@ -150,7 +150,7 @@ void StoreServer::Impl::accept_callers() {
       const auto oldest =
           std::ranges::find_if(callers, [](const Caller& caller) { return !caller.is_member && !caller.is_over; });
       if (oldest != callers.end()) {
-        if (!has_spoken(*oldest)) ++turned_away;  // there was no time to read what it says
+        if (!has_spoken(*oldest)) ++turned_away;  // its message could not be read in time
         end(*oldest);
       }
     }
@@ -161,7 +161,7 @@ void StoreServer::Impl::accept_callers() {
   }
 }
 
-// A caller that only looked whether somebody listens is no stranger to count.
+// A caller that connects without sending anything does not count as a stranger.
 void StoreServer::Impl::end(Caller& caller) {
   if (caller.is_over) return;
   caller.is_over = true;
@@ -181,7 +181,7 @@ void StoreServer::Impl::read_from(Caller& caller) {
     if (got < 0 && (errno == EAGAIN || errno == EWOULDBLOCK)) return;
     if (got <= 0) return end(caller);
     caller.in.append(buffer.data(), static_cast<size_t>(got));
-    understand(caller);  // after every piece, which bounds what is kept
+    understand(caller);  // after every piece, which bounds the memory
   }
 }
 
@@ -191,7 +191,7 @@ void StoreServer::Impl::understand(Caller& caller) {
   }
 }
 
-// Whether the caller's nonce has come.
+// True once the caller's nonce has arrived.
 bool StoreServer::Impl::greet(Caller& caller) {
   const std::string_view said = std::string_view(caller.in).substr(0, kGreeting.size());
   if (said != kGreeting.substr(0, said.size())) {
@@ -209,7 +209,7 @@ bool StoreServer::Impl::greet(Caller& caller) {
   return true;
 }
 
-// Whether there was a whole frame. One that does not open ends the caller, and so does one while another is not answered.
+// True if there was a whole frame. An undecryptable frame ends the caller, as does a frame before the last one is answered.
 bool StoreServer::Impl::take_frame(Caller& caller) {
   if (caller.in.size() < kFrameHeader) return false;
   const size_t length = frame_length(caller.in);

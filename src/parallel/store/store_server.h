@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Serves the store at a listening socket from a thread of its own. A caller that does not show in time that it has the job's
-// key is closed and counted, and learns nothing but a random number; what callers may say is bounded before it is believed.
+// Serves the store at a listening socket from its own thread. A caller that does not show in time that it has the job's
+// key is closed and counted, and learns nothing but a random number. Sizes are bounded before they are trusted.
 #pragma once
 
 #include <chrono>
@@ -15,9 +15,9 @@ namespace welkin::parallel {
 
 struct StoreLimits {
   std::chrono::milliseconds greeting{10'000};  // for a caller to show that it has the key
-  size_t strangers = 256;                      // callers that have not yet; the oldest goes when another one comes
+  size_t strangers = 256;                      // most callers that have not shown it; the oldest is closed for a new one
 
-  // Room for all ranks of a job to come at once, each with several connections, and strangers besides.
+  // Limits for all ranks of a job arriving at once, each with several connections, and strangers besides.
   static StoreLimits of_job(int64_t ranks) { return {.strangers = 256 + 4 * static_cast<size_t>(ranks)}; }
 };
 
@@ -29,7 +29,7 @@ class StoreServer {
   StoreServer(const StoreServer&) = delete;
   StoreServer& operator=(const StoreServer&) = delete;
 
-  // Connections that were closed because they said something and did not have the key. From any thread.
+  // Number of connections that sent something and were closed without the key. From any thread.
   int64_t strangers() const;
 
  private:

@@ -11,7 +11,7 @@ namespace {
 
 StoreMessage refused(std::string why) { return {.kind = StoreCall::Refused, .texts = {std::move(why)}}; }
 
-// How many texts a request has; -1: any number.
+// Number of texts of a request; -1: any number.
 int texts_of(StoreCall call) {
   switch (call) {
     case StoreCall::Set:
@@ -45,7 +45,7 @@ StoreMessage StoreTable::add(const std::string& key, int64_t number) {
   return {.number = sum};
 }
 
-// The new value where the key has the expected one, or is absent and nothing is expected; else what is there, or was expected.
+// Sets the new value if the key has the expected one, or is absent and none is expected. Else returns the present or expected.
 StoreMessage StoreTable::compare_set(const std::vector<std::string>& texts) {
   const auto found = values_.find(texts[0]);
   const bool is_expected = found != values_.end() ? found->second == texts[1] : texts[1].empty();

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The values of the store and the rules of its calls, which are those of c10d::Store. Not thread-safe.
+// The values of the store and the semantics of its calls, which are those of c10d::Store. Not thread-safe.
 #pragma once
 
 #include <optional>
@@ -12,7 +12,7 @@ namespace welkin::parallel {
 
 class StoreTable {
  public:
-  // The answer; nothing for a Get or Wait whose keys are not all there yet. Refused for what is no request.
+  // The answer; nothing for a Get or Wait with missing keys. Refused for an invalid request.
   std::optional<StoreMessage> answer(const StoreMessage& request);
 
  private:

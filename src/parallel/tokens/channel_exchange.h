@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Own tokens of all channels for all tokens of own channels, and back: one all-to-all each, as Ulysses does with heads (Jacobs et
-// al. 2023, arXiv:2309.14509).
+// Exchanges own tokens of all channels for all tokens of own channels, and back: one all-to-all each, as Ulysses does with
+// heads (Jacobs et al. 2023, arXiv:2309.14509).
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -11,7 +11,7 @@
 
 namespace welkin::parallel {
 
-// (B, own tokens, parts x C) -> (B, tokens of the level, parts x C / ranks). `parts` of the features have all channels each. C
+// (B, own tokens, parts x C) -> (B, tokens of the level, parts x C / ranks). The features are `parts` blocks of all channels. C
 // divides by the ranks. Differentiable.
 at::Tensor channels_of_all_tokens(const TokenSplit::Level& level, const at::Tensor& x_BNF, int64_t parts = 1);
 

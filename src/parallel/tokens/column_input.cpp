@@ -23,7 +23,7 @@ constexpr int64_t kColumnTokens = 1;
 
 }  // namespace
 
-// What one forward pass leaves, and what its backward pass sends.
+// State of one forward pass, and the sums that its backward pass sends.
 struct ColumnInput::Source : torch::CustomClassHolder {
   Source(Group of, std::optional<Lengths> parts, std::shared_ptr<WeightQueue> later, const at::Tensor& values)
       : group(std::move(of)),
@@ -34,7 +34,7 @@ struct ColumnInput::Source : torch::CustomClassHolder {
         type(values.scalar_type()),
         matmul_type(type) {}
 
-  // A matmul of the backward pass begins.
+  // Called when a matmul of the backward pass begins.
   void begin() {
     if (left > 0) return;
     left = matmuls;
@@ -42,7 +42,7 @@ struct ColumnInput::Source : torch::CustomClassHolder {
     if (lengths && !queue) gathering = start_all_gather(group, own, kColumnTokens, *lengths);
   }
 
-  // Its gradient by the input. With the last one the sum of all, which is then on its way to the other members; nothing before.
+  // Adds a matmul's input gradient. The last call starts and returns the sum over the members; earlier calls return nothing.
   at::Tensor add(const at::Tensor& gradient) {
     if (gradient.defined()) sum = sum.defined() ? sum.add_(gradient) : gradient;
     if (--left > 0 || !sum.defined()) return {};
@@ -55,11 +55,11 @@ struct ColumnInput::Source : torch::CustomClassHolder {
   at::Tensor whole() {
     if (!lengths) return own;
     if (gathering.pending()) gathered = gathering.wait();
-    if (!gathered.defined()) gathered = all_gather(group, own, kColumnTokens, *lengths);  // nothing waited for it
+    if (!gathered.defined()) gathered = all_gather(group, own, kColumnTokens, *lengths);  // nobody has waited for it
     return gathered;
   }
 
-  // The gradient of this parameter waits: of a row of `grad` (rows, out) the matmul's, an operand already.
+  // Delays the gradient of this parameter. For `grad` (rows, out), which has the type of the matmul already.
   void make_later(const at::Tensor& grad, const at::Tensor& parameter) {
     ++waiting;
     const auto self = c10::intrusive_ptr<Source>::reclaim_copy(this);
@@ -73,13 +73,13 @@ struct ColumnInput::Source : torch::CustomClassHolder {
 
   void end_matmul() {
     if (left > 0 || waiting > 0) return;
-    if (gathering.pending()) gathering.wait();  // no weight's gradient was asked for
+    if (gathering.pending()) gathering.wait();  // no weight's gradient was requested
     gathered.reset();
     if (norm) own.reset();
   }
 
-  // The gradient by the own part, from that by the whole as it comes out of the graph. It is the very sum that was sent unless
-  // others than the matmuls used the input too, or some matmuls had no gradient.
+  // The gradient of the own part, from that of the whole as it comes from the graph. It is the very sum that was sent, unless
+  // the input had other users than the matmuls, or some matmuls had no gradient.
   at::Tensor leave(const at::Tensor& gradient) {
     at::Tensor total = gradient;
     if (left > 0) {
@@ -96,7 +96,7 @@ struct ColumnInput::Source : torch::CustomClassHolder {
     return result.to(gradient.scalar_type());
   }
 
-  // The layer's weak pointer keeps the object: what it held goes with the graph.
+  // The layer's weak pointer keeps the object, but its contents are freed with the graph.
   void release_resources() override {
     norm.reset();
     for (at::Tensor* values : {&own, &gathered, &sum}) values->reset();
@@ -106,17 +106,17 @@ struct ColumnInput::Source : torch::CustomClassHolder {
 
   Group group;
   std::optional<Lengths> lengths;
-  std::shared_ptr<WeightQueue> queue;        // null: gradients by weights do not wait
-  c10::intrusive_ptr<ops::NormResult> norm;  // where the own part is its result: made again for a backward pass
+  std::shared_ptr<WeightQueue> queue;        // null: weight gradients are not delayed
+  c10::intrusive_ptr<ops::NormResult> norm;  // the norm whose result is the own part; recomputed for a backward pass
   at::Tensor own;                            // in the type of the matmuls
-  at::ScalarType type;                       // of what entered
+  at::ScalarType type;                       // type of the input
   at::ScalarType matmul_type;
-  int matmuls = 0;  // that ask in a backward pass
+  int matmuls = 0;  // matmuls with a backward pass
   int left = 0;
-  int waiting = 0;  // gradients by weights, in the queue
+  int waiting = 0;  // delayed weight gradients in the queue
   PendingTensor gathering, summing;
   at::Tensor gathered;
-  at::Tensor sum;  // of the matmuls' gradients by the whole
+  at::Tensor sum;  // of the matmuls' gradients of the whole input
 };
 
 struct ColumnInput::Entrance : torch::autograd::Function<Entrance> {
@@ -134,10 +134,10 @@ struct ColumnInput::Entrance : torch::autograd::Function<Entrance> {
 };
 
 struct ColumnInput::Matmul : torch::autograd::Function<Matmul> {
-  // What is no part of the graph.
+  // Values that are not part of the graph.
   struct Values {
-    at::Tensor x;          // in the type of the matmul: gradients are summed in the type in which it entered
-    at::Tensor parameter;  // of which the weight may be a cast
+    at::Tensor x;          // in the type of the matmul; gradients are summed in the original type
+    at::Tensor parameter;  // the weight may be a cast of it
   };
 
   static at::Tensor forward(AutogradContext* context, const at::Tensor& /*x*/, const at::Tensor& weight, const Values& values,
@@ -177,7 +177,7 @@ struct ColumnInput::State {
   Group group;
   std::optional<Lengths> lengths;
   std::shared_ptr<WeightQueue> queue;
-  // Of the last forward pass, where a gradient will be asked for; its graph owns them.
+  // The last forward pass, if gradients will be requested; its graph owns it.
   c10::weak_intrusive_ptr<Source> source{c10::intrusive_ptr<Source>()};
   c10::weak_intrusive_ptr<c10::TensorImpl, c10::UndefinedTensorImpl> entered{
       c10::intrusive_ptr<c10::TensorImpl, c10::UndefinedTensorImpl>()};

@@ -27,7 +27,7 @@ const char* context_mode_name(ContextMode mode) {
 
 model::Tensors all_gather_attention(const Group& group, const Lengths& lengths, const model::Tensors& qkv,
                                     const model::Body& body) {
-  // One message for both.
+  // Gathers both in one message.
   const at::Tensor kv = all_gather_autograd(group, at::stack({qkv.at(1), qkv.at(2)}), kTokens + 1, lengths);
   return body({qkv.at(0), kv.select(0, 0), kv.select(0, 1)});
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Attention of tokens that are split over a group, three ways. q, k, v (B, H, own tokens, D) -> (B, H, own tokens, D), as if the
-// tokens were whole. `lengths`: each member's tokens.
+// Attention over tokens that are split over a group, in three ways. q, k, v (B, H, own tokens, D) -> (B, H, own tokens, D), as
+// for unsplit tokens. `lengths`: each member's tokens.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -12,7 +12,7 @@ namespace welkin::parallel {
 
 enum class ContextMode {
   AllGather,  // every member gets all keys and values (DL4SCI25): one exchange, memory for all keys
-  Ring,       // keys and values go round, the softmax is put together on the way: memory for one block, P - 1 small messages
+  Ring,       // keys and values go round, the softmax is accumulated: memory for one block, P - 1 small messages
   AllToAll,   // heads are split instead of tokens (Ulysses): least traffic, heads must divide
 };
 

@@ -18,22 +18,22 @@ constexpr std::array kModes{ContextMode::AllGather, ContextMode::AllToAll, Conte
 
 double elements(const ContextWork& work) { return static_cast<double>(work.batch * work.tokens * work.heads * work.head_dim); }
 
-// Keys and values of all tokens, gathered; their gradients, scattered as sums.
+// Gathers keys and values of all tokens, and reduce-scatters their gradients.
 double gather_seconds(const ContextWork& work, const ContextRates& rates) {
   const auto c = static_cast<double>(work.ranks);
   const double bytes = 2 * elements(work) * (static_cast<double>(work.value_bytes) + kSumBytes) * (c - 1) / c;
   return bytes / rates.bytes_per_second + 2 * (c - 1) * rates.latency_s;
 }
 
-// q, k, v and the result, and their gradients: each rank keeps 1/c of the tokens and sends the rest of its heads.
+// Exchanges q, k, v, the result, and their gradients: each rank keeps 1/c of the tokens and sends the rest of its heads.
 double exchange_seconds(const ContextWork& work, const ContextRates& rates) {
   const auto c = static_cast<double>(work.ranks);
   const double bytes = 8 * elements(work) / c * static_cast<double>(work.value_bytes) * (c - 1) / c;
   return bytes / rates.bytes_per_second + 4 * (c - 1) * rates.latency_s;
 }
 
-// A block of keys and values goes on while the one at hand is worked on, and so do the sums of gradients that follow it in the
-// backward pass; only their last turn, which brings them home, has nothing to hide behind.
+// A block of keys and values is sent on while the current one is used, and so are the sums of gradients that follow it in the
+// backward pass. Only the last turn, which brings the gradients home, cannot be hidden.
 double ring_seconds(const ContextWork& work, const ContextRates& rates) {
   const auto c = static_cast<double>(work.ranks);
   const double block = 2 * elements(work) / c;

@@ -13,7 +13,7 @@ FieldShard field_shard(int64_t first_token, int64_t num_tokens, int64_t columns)
   share.num_columns = columns;
   share.first_token = first_token - share.first_row * columns;
   share.num_tokens = num_tokens;
-  // One row after the other; whole rows become one piece.
+  // One piece per row; adjacent whole rows form one piece.
   for (int64_t token = share.first_token, left = num_tokens; left > 0;) {
     const int64_t column = token % columns;
     const bool whole_rows = column == 0 && left >= columns;

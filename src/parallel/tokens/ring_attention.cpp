@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Keys and values travel round the ring while each member works on the block that it has; in the backward pass their gradients
-// travel with them and come home after a full turn.
+// Keys and values go round the ring while each member works on its current block. In the backward pass their gradients go
+// with them and arrive home after a full turn.
 #include "parallel/tokens/ring_attention.h"
 
 #include <ATen/TensorOperators.h>
@@ -22,7 +22,7 @@ namespace {
 using torch::autograd::AutogradContext;
 using torch::autograd::variable_list;
 
-// Where this member stands in the ring, and whose block it holds after `step` turns.
+// This member's position in the ring, and the owner of its block after `step` turns.
 class Ring {
  public:
   Ring(const Group& group, const Lengths& lengths) : group_(group), lengths_(lengths) {}
@@ -31,7 +31,7 @@ class Ring {
   const Lengths& lengths() const { return lengths_; }
   int64_t owner(int64_t step) const { return (group_.group_rank() + size() - step % size()) % size(); }
 
-  // Starts handing `block` (2, B, H, tokens, D) to the next member and taking what the previous one has, which is `arriving`.
+  // A running exchange: sends `block` (2, B, H, tokens, D) to the next member and receives the previous one's as `arriving`.
   struct Turn {
     at::Tensor leaving, arriving;
     Transfer transfer;
@@ -54,7 +54,7 @@ class Ring {
   const Lengths& lengths_;
 };
 
-// The masks of the block that came from `owner`: its keys stand where its tokens do.
+// The masks of the block from `owner`: its keys are at the positions of its tokens.
 ops::BlockDropout dropout_of(const RingDropout& dropout, const Lengths& lengths, int64_t owner) {
   ops::BlockDropout block{dropout.rate, dropout.key, dropout.queries};
   block.window.offset.at(2) += split_offset(lengths, owner);
@@ -66,7 +66,7 @@ ops::AttentionBlock ring_forward(const Ring& ring, const at::Tensor& q, at::Tens
   for (int64_t step = 0; step < ring.size(); ++step) {
     const bool last = step + 1 == ring.size();
     Ring::Turn turn;
-    if (!last) turn = ring.start_turn(kv, ring.owner(step + 1));  // under way while this block is worked on
+    if (!last) turn = ring.start_turn(kv, ring.owner(step + 1));  // in flight while this block is used
     const ops::AttentionBlock block =
         dropout.rate > 0 ? ops::attention_block(q, kv[0], kv[1], dropout_of(dropout, ring.lengths(), ring.owner(step)))
                          : ops::attention_block(q, kv[0], kv[1]);
@@ -84,7 +84,7 @@ RingGradient ring_backward(const Ring& ring, const at::Tensor& grad_out, const a
                            const ops::AttentionBlock& whole, const RingDropout& dropout) {
   const auto wide = q.scalar_type() == at::kDouble ? at::kDouble : at::kFloat;
   RingGradient gradient{at::zeros(q.sizes(), q.options().dtype(wide)), at::zeros(kv.sizes(), kv.options().dtype(wide))};
-  Ring::Turn sums;  // of the gradients so far, under way while the next block's are computed
+  Ring::Turn sums;  // of the gradients so far, in flight while the next block's are computed
   for (int64_t step = 0; step < ring.size(); ++step) {
     const bool last = step + 1 == ring.size();
     Ring::Turn turn;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Ring attention with dropout on the attention weights: masks are made block by block, as the blocks of keys come round, and are
+// Ring attention with dropout on the attention weights: masks are made block by block, as the blocks of keys arrive, and equal
 // those of the whole (heads, queries, keys).
 #pragma once
 
@@ -13,10 +13,10 @@ namespace welkin::parallel {
 struct RingDropout {
   double rate = 0;
   ops::MaskKey key;
-  ops::MaskWindow queries;  // of own heads and queries against all keys: (heads, tokens, tokens)
+  ops::MaskWindow queries;  // own heads and queries against all keys: (heads, tokens, tokens)
 };
 
-// As ring_attention() of context_attention.h; rate 0: without dropout.
+// Like ring_attention() of context_attention.h; rate 0: without dropout.
 at::Tensor ring_attention(const Group& group, const Lengths& lengths, const at::Tensor& q_BHND, const at::Tensor& k_BHND,
                           const at::Tensor& v_BHND, const RingDropout& dropout);
 

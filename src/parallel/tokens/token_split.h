@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Which tokens of a sample a member has: split over one axis, and each part again over the next.
+// The tokens of a sample that a member has: split over one axis, and each part again over the next.
 #pragma once
 
 #include <cstdint>
@@ -25,11 +25,11 @@ class TokenSplit {
   int64_t num_tokens() const { return num_tokens_; }  // of the whole
   const std::vector<Level>& levels() const { return levels_; }
   const Level* level(Axis axis) const;  // null: not split over it
-  // The first own token in the whole; with an axis, of the tokens that this member's group along it has together.
+  // The first own token in the whole; with an axis, of all tokens of this member's group along it.
   int64_t offset() const;
   int64_t offset_without(Axis innermost) const;
   int64_t num_own() const;
-  int64_t num_of(size_t depth) const;  // tokens that this member's group has together after `depth` of the levels
+  int64_t num_of(size_t depth) const;  // tokens of this member's group after `depth` levels
 
  private:
   int64_t num_tokens_ = 0;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The wheel exports c10d::ProcessGroupGloo but ships no gloo headers. These declarations are what its header needs to be parsed;
-// none of these types is ever made, derived from or called here (their real layout differs).
+// The wheel exports c10d::ProcessGroupGloo but ships no gloo headers. These declarations only make its header compile. None of
+// these types is ever constructed, derived from or called here (their real layout differs).
 #pragma once
 
 #include <chrono>
