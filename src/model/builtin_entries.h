@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Rows of the registry for the models that come with Welkin and are not built in builtin_models.cpp itself.
+// Rows of the registry for built-in models whose builders are outside of builtin_models.cpp.
 #pragma once
 
 #include "model/registry.h"

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The models that come with Welkin: from configuration and the data's shape to options, checked, and from these to model and
+// The built-in models: checks configuration and data shape, makes options from them, and from these the model and its
 // cost.
 #include <array>
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The Swin transformer and the U-Net of fields: from configuration and the data's shape to options, checked.
+// The Swin transformer and the U-Net of fields: checks configuration and data shape, and makes options from them.
 #include <array>
 
 #include "core/text.h"

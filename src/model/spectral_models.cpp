@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The models of Fourier and spherical harmonic transforms: from configuration and the data's shape to options, checked.
+// Models with Fourier and spherical harmonic transforms: checks configuration and data shape, and makes options from them.
 #include "core/text.h"
 #include "model/afno/afno.h"
 #include "model/afno/afno_cost.h"

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // FourCastNet: patches in, tokens through blocks of adaptive Fourier filters (afno_block.h), patches out. Parameters have the
-// names of FourCastNet's code, which has a last norm besides that its forward pass leaves out.
+// names of FourCastNet's code. That code also has a last norm, which its forward pass does not use.
 #pragma once
 
 #include <ATen/core/Tensor.h>

@@ -24,7 +24,7 @@ constexpr double kFilterDeviation = 0.02;
 constexpr std::array<int64_t, 2> kGridDims{1, 2};  // of (B, H, W, C)
 constexpr const char* kNorm = "ortho";
 
-// A product of complex numbers as one of real ones: (re, im) times ((w_re, w_im), (-w_im, w_re)). w (2, K, in, out) ->
+// A complex product as a real one: (re, im) times ((w_re, w_im), (-w_im, w_re)). w (2, K, in, out) ->
 // (K, 2 in, 2 out).
 at::Tensor real_form(const at::Tensor& w) {
   const at::Tensor re = w.select(0, 0), im = w.select(0, 1);
@@ -60,7 +60,7 @@ at::Tensor AfnoFilter::mix(const Tensors& in) const {
   const at::Tensor field_BHWD = x_BND.to(w1.scalar_type()).unflatten(1, {rows_, columns_});
   const at::Tensor spectrum_BHMD = at::fft_rfft2(field_BHWD, at::OptionalIntArrayRef(), kGridDims, kNorm);
   const at::Tensor mixed_BHMD = transform_blocks(spectrum_BHMD.narrow(2, 0, kept_columns_), in);
-  const std::array<int64_t, 2> grid{rows_, columns_};  // wavenumbers that are not kept are zeros
+  const std::array<int64_t, 2> grid{rows_, columns_};  // wavenumbers that are not kept become zero
   return at::fft_irfft2(mixed_BHMD, grid, kGridDims, kNorm).flatten(1, 2).to(x_BND.scalar_type()).add(x_BND);
 }
 

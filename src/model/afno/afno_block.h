@@ -15,9 +15,9 @@
 
 namespace welkin::model {
 
-// The filter: a Fourier transform over the grid, an MLP of complex numbers within each block of channels, the same at every
-// wavenumber, soft shrinkage, the transform back, and its input on top. All of it in float32 under autocast too. It acts on the
-// blocks of channels that it holds, which it reads from its weights. Initial values: N(0, 0.02^2), biases too, as in FourCastNet.
+// The filter: a Fourier transform over the grid, a complex MLP within each block of channels, the same at every wavenumber,
+// soft shrinkage, the inverse transform, and the input added. It runs in float32, also under autocast. The weights determine
+// the blocks of channels on which it works. Initial values: N(0, 0.02^2), also for biases, as in FourCastNet.
 class AfnoFilter : public Layer {
  public:
   AfnoFilter(std::string path, const AfnoOptions& options);

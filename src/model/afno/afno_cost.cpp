@@ -27,7 +27,7 @@ int64_t filter_parameters(const AfnoOptions& options) {
   return 2 * 2 * options.embed_dim * (channels + 1);
 }
 
-// Two products of complex numbers, four of real ones each, in every block of channels.
+// Two complex products, each of four real products, in every block of channels.
 LayerCost filter_cost(std::string name, const AfnoOptions& options) {
   const int64_t channels = options.embed_dim / options.num_blocks;
   const ops::OperatorCost product = ops::linear_cost(wavenumbers(options), 2 * channels, 2 * channels, kFloatBytes);
@@ -44,8 +44,8 @@ void add_afno_block(ModelCost& cost, const AfnoOptions& options, const std::stri
   cost.add(afno_linear(path + ".mlp.fc2", n, options.mlp_width, d, /*with_bias=*/true));
 }
 
-// The inputs of the norms; of the filter its own, since a Fourier transform keeps what it takes, those of both products and that
-// of the shrinkage; the hidden features.
+// Inputs of the norms; inputs of both products and of the shrinkage (the Fourier transform keeps its own input); and hidden
+// features.
 SavedValues kept_of_afno_block(const AfnoOptions& options, bool is_mixed) {
   const auto values = static_cast<double>(options.num_tokens() * options.embed_dim);
   const auto hidden = static_cast<double>(options.num_tokens() * options.mlp_width);
@@ -55,7 +55,7 @@ SavedValues kept_of_afno_block(const AfnoOptions& options, bool is_mixed) {
           .inner = (is_mixed ? 2 : 1) * 3 * spectrum + (options.dropout > 0 ? 2 : 1) * hidden};
 }
 
-// The block's input alone, or that of its MLP, which a norm made, in float32.
+// Only the block's input, or that of its MLP, the result of a norm in float32.
 SavedValues kept_of_checkpointed(const AfnoOptions& options, config::CheckpointedPart part, bool is_mixed) {
   const auto values = static_cast<double>(options.num_tokens() * options.embed_dim);
   if (part == config::CheckpointedPart::Blocks) return {.stream = values};
@@ -80,7 +80,7 @@ double flops_of_part(const AfnoOptions& options, config::CheckpointedPart part) 
 ModelCost afno_cost(const AfnoOptions& options) {
   const int64_t n = options.num_tokens(), d = options.embed_dim, points = options.patch * options.patch;
   ModelCost cost;
-  cost.parameters = n * d;  // pos_embed, which is no layer
+  cost.parameters = n * d;  // pos_embed, which belongs to no layer
   cost.add(afno_linear("patch_embed", n, options.in_channels * points, d, /*with_bias=*/true, /*of_input=*/true));
   for (int64_t i = 0; i < options.depth; ++i) add_afno_block(cost, options, "blocks." + std::to_string(i));
   cost.add(afno_linear("head", n, d, options.out_channels * points, /*with_bias=*/false));

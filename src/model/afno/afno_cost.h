@@ -8,7 +8,7 @@
 
 namespace welkin::model {
 
-// Fourier transforms are no matmuls: their FLOPs are not counted.
+// Fourier transforms are not matmuls, so their FLOPs are not counted.
 ModelCost afno_cost(const AfnoOptions& options);
 // `is_mixed`: matmuls are of 16 bits; the filters stay in float32.
 MemoryCost afno_memory_cost(const AfnoOptions& options, const CheckpointedBlocks& checkpointed = {}, bool is_mixed = false);

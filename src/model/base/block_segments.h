@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The segments of a model that is a row of blocks: a segment for each, the first with what comes before the blocks, the last with
-// what comes behind.
+// The segments of a model with a row of blocks: one per block. The first includes the layers before the blocks, the last those
+// behind them.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -14,11 +14,11 @@
 
 namespace welkin::model {
 
-// What the first block takes of the input, and the model's output of what the last one leaves.
+// Make the first block's input from the model's input, and the model's output from the last block's result.
 using BlocksEntry = std::function<at::Tensor(const at::Tensor& input, const ForwardContext& context)>;
 using BlocksExit = std::function<at::Tensor(const at::Tensor& x, const at::Tensor& input)>;
 
-// `before` and `behind`: paths of the layers, and names of the parameters, that work there. The segments hold the blocks.
+// `before` and `behind`: paths of the layers, and names of the parameters, that are used there. The segments hold the blocks.
 template <typename Block>
 std::vector<Segment> block_segments(const std::vector<std::shared_ptr<Block>>& blocks, const BlocksEntry& enter,
                                     const BlocksExit& leave, const std::vector<std::string>& before,

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Recursion over named children, and folding of runs of equal ones.
+// Recurses over named children and folds runs of equal ones.
 #include "model/base/describe.h"
 
 #include <sstream>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a forward pass needs besides its input.
+// Arguments of a forward pass besides its input.
 #pragma once
 
 #include <ATen/core/Tensor.h>

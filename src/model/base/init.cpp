@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Computed on the CPU, in place where the parameter lies there, else copied to where it lives.
+// Values are computed on the CPU, in place for a parameter there, else copied to its device.
 #include "model/base/init.h"
 
 #include <ATen/Parallel.h>
@@ -31,8 +31,8 @@ void fill_along(const Stream& stream, int64_t size, float* out) {
   });
 }
 
-// A convolution's weight: the channels of one side (dim 0 or 1) lie side by side, its taps (the last three dims) far apart. Runs
-// of taps of 64 channels are made in the cache and written across.
+// True for a convolution's weight whose channels of one side (dim 0 or 1) are contiguous and whose taps (the last three dims)
+// far apart. Then the taps of 64 channels at a time are made in the cache and written across.
 bool lies_across(const at::Tensor& parameter) {
   const bool is_ours = parameter.is_cpu() && parameter.scalar_type() == at::kFloat && parameter.dim() == 5;
   return is_ours && (parameter.stride(0) == 1 || parameter.stride(1) == 1);
@@ -42,8 +42,8 @@ void fill_across(const Stream& stream, const at::Tensor& parameter) {
   const int64_t inner = parameter.stride(0) == 1 ? 0 : 1;
   const int64_t outer = 1 - inner;
   const int64_t taps = parameter.size(2) * parameter.size(3) * parameter.size(4);
-  const std::array<int64_t, 2> step = {parameter.size(1) * taps, taps};  // of the logical order
-  std::vector<int64_t> place;                                            // of a tap in memory
+  const std::array<int64_t, 2> step = {parameter.size(1) * taps, taps};  // in the logical order
+  std::vector<int64_t> place;                                            // offset of each tap in memory
   for (int64_t i = 0; i < taps; ++i) {
     place.push_back(i / parameter.size(4) / parameter.size(3) * parameter.stride(2) +
                     i / parameter.size(4) % parameter.size(3) * parameter.stride(3) +

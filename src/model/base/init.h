@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Initial values: element i of a parameter is a function of (seed, its full name, i) alone, so weights do not depend on the order
-// of construction, on threads, or on who holds which part. Every function fills in place, without gradient, on any device.
+// Initial values: element i of a parameter is a function of (seed, its full name, i) alone. So weights do not depend on the
+// order of construction, on threads, or on how they are sharded. Functions fill in place, without gradient, on any device.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -10,8 +10,8 @@
 
 namespace welkin::model {
 
-// N(0, deviation^2). The source of the tutorials' truncated normal: their bounds of +-2 stand at 100 deviations and cut nothing,
-// but their generator now and then returned the lower bound itself; these values stay within 6.8 deviations.
+// N(0, deviation^2). The tutorials' truncated normal has bounds of +-2, which are 100 deviations and cut nothing, but its
+// generator occasionally returned the lower bound itself. Values here stay within 6.8 deviations.
 void fill_normal(const at::Tensor& parameter, uint64_t seed, std::string_view name, double deviation);
 
 // Uniform in [-bound, bound].

@@ -10,7 +10,7 @@ namespace {
 void append_sites(std::vector<Site*>& sites, const std::vector<std::shared_ptr<torch::nn::Module>>& children) {
   for (const auto& child : children) {
     for (Site* site : sites_of(*child)) {
-      if (std::ranges::find(sites, site) == sites.end()) sites.push_back(site);  // of a layer that is registered twice
+      if (std::ranges::find(sites, site) == sites.end()) sites.push_back(site);  // a layer may be registered twice
     }
   }
 }

@@ -28,8 +28,8 @@ class Layer : public torch::nn::Module {
   // The sites of this layer alone, in the order of the forward pass.
   virtual std::vector<Site*> own_sites() { return {}; }
 
-  // The sites of this layer and of all that it holds, in the order of the forward pass. The default takes its own first, then the
-  // children in the order of their registration.
+  // The sites of this layer and of all layers in it, in the order of the forward pass. The default takes its own first, then
+  // the children in the order of their registration.
   virtual std::vector<Site*> sites();
 
   // Sets the parameters from (seed, their names). The default passes it on to the children; a layer with parameters overrides it.
@@ -46,10 +46,10 @@ class Layer : public torch::nn::Module {
   std::string path_;
 };
 
-// The sites of any module: of the layers in it.
+// The sites of all layers in any module.
 std::vector<Site*> sites_of(torch::nn::Module& module);
 
-// All that it holds, each once: libtorch's modules() lists one that is registered under two names twice.
+// All modules in it, each once: libtorch's modules() lists a module that is registered under two names twice.
 std::vector<std::shared_ptr<torch::nn::Module>> modules_in(const torch::nn::Module& module);
 
 // A plain sequence of layers under the names "0", "1", ... (torch's ModuleList): layers keep their parameter names in files.

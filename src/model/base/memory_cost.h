@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a training step of a model holds besides weights; torch-free.
+// Memory of a model's training step besides weights; torch-free.
 #pragma once
 
 #include <array>
@@ -9,19 +9,19 @@
 
 namespace welkin::model {
 
-// What the forward pass of one sample keeps for the backward pass, in values and not in bytes. The batch itself is not counted:
-// it lies in the loader's buffers.
+// Values, not bytes, that the forward pass of one sample keeps for the backward pass. The batch itself is not counted: it is
+// in the loader's buffers.
 struct SavedValues {
   double ends = 0;        // before and behind the blocks: every rank of tp and cp holds them whole
   double stream = 0;      // inputs of norms, float32 under mixed precision too; split by cp, and by tp with sequence_parallel
   double shared = 0;      // inputs of matmuls, in their type; split by cp, and by tp with sequence_parallel
-  double normed = 0;      // results of norms that enter matmuls, as `shared`; a CPU makes them again
-  double normed_end = 0;  // the same behind the blocks, as `ends`
+  double normed = 0;      // results of norms that enter matmuls, split as `shared`; on a CPU they are recomputed
+  double normed_end = 0;  // the same behind the blocks, split as `ends`
   double inner = 0;       // in the type of matmuls, split by tp and by cp
-  double joined = 0;      // copies of two inputs as one, where a device's convolution takes one (GPUs); in the type of matmuls
-  double keys = 0;        // keys and values of attention: as inner, but whole in cp where context_mode is all_gather
+  double joined = 0;      // concatenations of two inputs, on GPUs, whose convolutions take one tensor; in the type of matmuls
+  double keys = 0;        // keys and values of attention: as inner, but whole in cp if context_mode is all_gather
 
-  // Of one process on a CPU.
+  // The sum for one process on a CPU.
   double sum_on_cpu() const { return ends + stream + shared + inner + keys; }
 };
 
@@ -38,28 +38,28 @@ inline SavedValues operator*(double factor, SavedValues values) {
   return values;
 }
 
-// Activation checkpointing as config::LoopConfig says it. What a pattern or a budget chooses is known once the model is there: it
-// is not counted.
+// Activation checkpointing as in config::LoopConfig. Choices by pattern or budget are not counted: they need the
+// model.
 struct CheckpointedBlocks {
   config::CheckpointedPart part = config::CheckpointedPart::None;
-  int64_t blocks = 0;  // the first so many; 0: all
+  int64_t blocks = 0;  // number of checkpointed blocks, from the first; 0: all
 };
 
 struct MemoryCost {
   SavedValues kept{};            // per sample
-  int64_t split_parameters = 0;  // those that tensor parallelism divides
-  // Per sample, under activation checkpointing: what one part keeps besides while it is run again, and the FLOPs of running all
-  // of them again.
+  int64_t split_parameters = 0;  // parameters that tensor parallelism splits
+  // Per sample, under activation checkpointing: further values of one part while it is recomputed, and the FLOPs of recomputing
+  // all parts.
   SavedValues again{};
   double recompute_flops = 0;
-  // Weights of matmuls in all parts that are run again, and in one of them: copies in 16 bits go with each run. All of them are
+  // Matmul weights of all recomputed parts, and of one of them: each recomputation makes its 16-bit copies. All of them are
   // split_parameters.
   int64_t checkpointed_weights = 0, recomputed_weights = 0;
-  // On a CPU. Where matmuls of 16 bits are made in float32, weights are rounded on the way, and no copies stay but of those that
-  // are joined for one matmul: so many, of parts that run again those of one. Convolutions take weights as they are.
+  // On a CPU that makes 16-bit matmuls in float32, weights are rounded on the way without a copy, except weights that are
+  // concatenated for one matmul: this is their number, for recomputed parts that of one. Convolutions take weights as they are.
   int64_t joined_weights = 0;
-  bool has_cast_weights = true;  // matmuls of 16 bits take copies of their weights
-  int64_t constants = 0;         // values that are no weights and belong to every device: tables of transforms, float32
+  bool has_cast_weights = true;  // 16-bit matmuls copy their weights
+  int64_t constants = 0;         // float32 values besides weights on every device: tables of transforms
 };
 
 }  // namespace welkin::model

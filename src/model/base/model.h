@@ -22,8 +22,8 @@ class Model : public Layer {
   // input (B, C, spatial...), output (B, C', spatial...), dtype by autocast.
   virtual at::Tensor forward(const at::Tensor& input, const ForwardContext& context) = 0;
 
-  // What forward() does, cut where a pipeline may cut it; every parameter is held by one of them, or by each that works with it.
-  // Empty: the model is one piece.
+  // The parts of forward(), cut where a pipeline may cut it. Every parameter belongs to each segment that uses it.
+  // Empty: the model cannot be cut.
   virtual std::vector<Segment> segments() { return {}; }
 };
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What one sample costs; torch-free. 2 FLOPs per multiply-add, matmuls only (norms and pointwise work excluded), no
+// Cost of one sample; torch-free. 2 FLOPs per multiply-add, matmuls only (norms and pointwise work excluded), no
 // recomputation.
 #pragma once
 
@@ -21,10 +21,10 @@ struct LayerCost {
   double train_flops = 0;       // forward and backward; without the gradient of the model's input
   double activation_bytes = 0;  // per sample, forward: inputs read and outputs written once, in float32
   int64_t parameters = 0;       // read once for a whole batch
-  int64_t weights = 0;          // of them those of its matmul or convolution
-  double shared_bytes = 0;      // of activation_bytes: an input that is the same tensor as that of the layer before
+  int64_t weights = 0;          // part of `parameters`: those of its matmul or convolution
+  double shared_bytes = 0;      // part of activation_bytes: an input tensor that the previous layer reads, too
 
-  // Forward, of a batch.
+  // Bytes of a batch's forward pass.
   double bytes(int64_t batch) const {
     return activation_bytes * static_cast<double>(batch) + kFloatBytes * static_cast<double>(parameters);
   }
@@ -33,8 +33,8 @@ struct LayerCost {
 struct ModelCost {
   double forward_flops = 0;         // per sample
   double train_flops = 0;           // forward and backward, without the gradient of the model's input
-  int64_t parameters = 0;           // those of the layers, and what belongs to none
-  std::vector<LayerCost> layers{};  // in the order of the forward pass; empty where the model does not say
+  int64_t parameters = 0;           // those of the layers, and those of no layer
+  std::vector<LayerCost> layers{};  // in the order of the forward pass; empty if the model does not provide them
 
   void add(LayerCost layer) {
     forward_flops += layer.forward_flops;
@@ -42,7 +42,7 @@ struct ModelCost {
     parameters += layer.parameters;
     layers.push_back(std::move(layer));
   }
-  // Forward, of a batch.
+  // Bytes of a batch's forward pass.
   double bytes(int64_t batch) const {
     double sum = 0;
     for (const LayerCost& layer : layers) sum += layer.bytes(batch);
@@ -50,7 +50,7 @@ struct ModelCost {
   }
 };
 
-// A layer from its operator's cost, whose bytes count `weights` numbers. `of_input`: the model's input needs no gradient.
+// Makes a layer from its operator's cost, whose bytes include `weights`. `of_input`: the input needs no gradient.
 inline LayerCost layer_cost(std::string name, const ops::OperatorCost& cost, int64_t weights, int64_t biases,
                             bool of_input = false) {
   return {.name = std::move(name),

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Residual prediction: a model of fields predicts the change from the newest input step, which is added here. Torch-free, but for
-// the name of a tensor.
+// Residual prediction: a model of fields predicts the change from the newest input step, and this adds that step. Torch-free,
+// except for the name of a tensor.
 #pragma once
 
 #include <cstdint>
@@ -19,8 +19,8 @@ struct ResidualRun {
   bool operator==(const ResidualRun&) const = default;
 };
 
-// output (B, C', H, W), input (B, C, H, W). The runs are all of the output's channels in order; without runs, what is added are
-// the input channels from `newest` on.
+// output (B, C', H, W), input (B, C, H, W). The runs cover all output channels in order. Without runs, the input channels from
+// `newest` on are added.
 at::Tensor add_newest(const at::Tensor& output, const at::Tensor& input, int64_t newest, const std::vector<ResidualRun>& runs);
 
 }  // namespace welkin::model

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Composition of wrappers, and what belongs to a site.
+// Composition of wrappers, and the names that belong to a site.
 #include "model/base/site.h"
 
 #include <algorithm>

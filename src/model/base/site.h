@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A site is a named place in a model at which others may surround or replace a piece of work (tensor parallelism, checkpointing,
-// ...). With nothing installed a site just calls its body. A model owns its sites; parallel/ installs into them; neither knows
+// A site is a named place in a model where others may surround or replace a computation (tensor parallelism, checkpointing,
+// ...). Without a wrapper a site just calls its body. A model owns its sites; parallel/ installs wrappers; neither depends on
 // the other.
 #pragma once
 
@@ -20,17 +20,17 @@ using Wrapper = std::function<Tensors(Tensors, const Body&)>;
 
 class Site {
  public:
-  // `layers`: paths of the layers that work here, where these do not follow from the site's name.
+  // `layers`: paths of the layers that are used here, if they do not follow from the site's name.
   explicit Site(std::string name, std::vector<std::string> layers = {}) : name_(std::move(name)), layers_(std::move(layers)) {}
   const std::string& name() const { return name_; }
 
-  // Whether the layer, parameter or site of this name is part of the work that is done here.
+  // True if the computation here includes the layer, parameter or site of this name.
   bool holds(std::string_view name) const;
 
   // Later wrappers surround earlier ones. Only before the first forward pass, by the thread that owns the model.
   void install(Wrapper wrapper);
 
-  // Nothing is installed: the caller may fuse the body with what follows it.
+  // True without wrappers: the caller may then fuse the body with the next operator.
   bool is_unwrapped() const { return !wrapper_; }
 
   // A wrapper may keep the body and call it again during the backward pass: a body captures tensors by value and modules by

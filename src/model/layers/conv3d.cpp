@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Both convolutions. Memory of a weight is (taps, in, out), as the CPU kernels read it; its logical shape is PyTorch's.
+// Both convolutions. A weight lies in memory as (taps, in, out), as the CPU kernels read it; its logical shape is PyTorch's.
 #include "model/layers/conv3d.h"
 
 #include <ATen/ops/empty.h>
@@ -20,7 +20,7 @@ void initialise_conv(const Layer& layer, const at::Tensor& weight, const at::Ten
     fill_constant(bias, *initial.bias);
     return;
   }
-  // fan_in as PyTorch counts it, which takes dim 1 for the input of a transposed convolution too.
+  // fan_in as in PyTorch, which takes dim 1 as the input of a transposed convolution too.
   const auto fan_in = static_cast<double>(weight[0].numel());
   fill_uniform(bias, seed, layer.path_of("bias"), 1.0 / std::sqrt(fan_in));
 }
@@ -46,7 +46,7 @@ LocalRule BoxConvolution::rule() const {
 
 at::Tensor BoxConvolution::forward(at::TensorList x_BCDHW, const ops::LeakyRelu& leaky_relu) const {
   if (!on_blocks) return placed(x_BCDHW, kRule.padding, leaky_relu);
-  Tensors x;  // in the type that is multiplied, which is what travels
+  Tensors x;  // cast to the type of the matmul, which is also the type that is sent
   for (const at::Tensor& part : x_BCDHW) x.push_back(ops::cast_operand(part, ops::OperatorClass::Matmul));
   const auto place = [this](const Tensors& blocks, const ops::BoxShape& padding) { return placed(blocks, padding, {}); };
   return ops::leaky_relu_in_place(on_blocks(x, place), leaky_relu);

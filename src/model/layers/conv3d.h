@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Convolution and transposed convolution of boxes as the U-Net uses them: kernel 4, stride 2, padding 1, with bias. One halves,
-// the other doubles every edge. A leaky ReLU may follow in the same pass.
+// Convolution and transposed convolution of boxes as in the U-Net: kernel 4, stride 2, padding 1, with bias. One halves
+// every edge, the other doubles it. A leaky ReLU may follow in the same pass.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -20,7 +20,7 @@ struct ConvInit {
 
 class BoxConvolution : public LocalLayer {
  public:
-  // x: one tensor, or two whose channels stand side by side.
+  // x: one tensor, or two whose channels are concatenated.
   at::Tensor forward(at::TensorList x_BCDHW, const ops::LeakyRelu& leaky_relu = {}) const;
   void initialise(uint64_t seed) override;
 

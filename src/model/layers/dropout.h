@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Dropout and drop-path as layers without parameters: active in training mode only, their stream of masks named by their path.
+// Dropout and drop-path as layers without parameters, active in training mode only. The layer's path names its random stream.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -24,8 +24,8 @@ class Dropout : public Layer {
   double rate() const { return rate_; }
   void pretty_print(std::ostream& stream) const override;
 
-  // Set by who splits the activations, so that masks are those of the whole: from the local shape (B, ...) to its place. Empty:
-  // the activation is whole.
+  // Set by code that splits activations, so that masks equal those of the whole: from the local shape (B, ...) to its place.
+  // Empty: the activation is whole.
   using WindowOf = std::function<ops::MaskWindow(at::IntArrayRef)>;
   WindowOf window_of;
   ops::MaskWindow window(at::IntArrayRef local_shape) const { return window_of ? window_of(local_shape) : ops::MaskWindow{}; }

@@ -23,7 +23,7 @@ at::Tensor InstanceNorm::forward(const at::Tensor& x_BCHW) const {
     if (of_block) return Tensors{of_block(x, weight, bias, epsilon_)};
     const at::Tensor y = at::instance_norm(x, weight, bias, {}, {}, /*use_input_stats=*/true, /*momentum=*/0.0, epsilon_,
                                            /*cudnn_enabled=*/true);
-    // On a CPU torch 2.11 makes wrong gradients of a single sample where the one that arrives has its channels last.
+    // On a CPU torch 2.11 returns wrong gradients for a single sample if the incoming gradient is channels-last.
     if (y.requires_grad()) y.register_hook([](const at::Tensor& gradient) { return gradient.contiguous(); });
     return Tensors{y};
   };

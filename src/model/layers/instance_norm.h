@@ -10,7 +10,7 @@
 
 namespace welkin::model {
 
-// In float32 under autocast too; the whole of it is a site. Initial values: weight 1, bias 0.
+// Runs in float32, also under autocast; the whole layer is a site. Initial values: weight 1, bias 0.
 class InstanceNorm : public Layer {
  public:
   InstanceNorm(std::string path, int64_t channels, double epsilon = 1e-6);
@@ -20,7 +20,7 @@ class InstanceNorm : public Layer {
   void initialise(uint64_t seed) override;
   void pretty_print(std::ostream& stream) const override;
 
-  // Set by who cuts samples into blocks: the same of a block, by mean and deviation of the whole. Empty: fields are whole.
+  // Set by code that cuts samples into blocks: normalises a block by mean and deviation of the whole. Empty: fields are whole.
   using OfBlock =
       std::function<at::Tensor(const at::Tensor& x_BCHW, const at::Tensor& weight, const at::Tensor& bias, double epsilon)>;
   OfBlock of_block;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Layer normalisation over the last dim, with weight and bias; the whole of it is a site.
+// Layer normalisation over the last dim, with weight and bias; the whole layer is a site.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -15,7 +15,7 @@ class LayerNorm : public Layer {
   LayerNorm(std::string path, int64_t width, double epsilon = 1e-6);
 
   at::Tensor forward(const at::Tensor& x) const;
-  // x + branch and the norm of that: as one operator where nothing is installed at the site.
+  // x + branch and the norm of that, as one operator if the site has no wrapper.
   ops::ResidualNorm of_sum(const at::Tensor& x, const at::Tensor& branch) const;
   std::vector<Site*> own_sites() override { return {&whole_}; }
   void initialise(uint64_t seed) override;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The linear layer, fused with its bias where nothing is installed at its site.
+// The linear layer, fused with its bias if its site has no wrapper.
 #include "model/layers/linear.h"
 
 #include <ATen/ops/empty.h>
@@ -33,7 +33,7 @@ at::Tensor Linear::forward(const at::Tensor& x) const {
   return matmul_.is_unwrapped() ? ops::linear(x, weight, bias) : with_bias(matmul(x));
 }
 
-// Where one kernel adds the first bias and makes GELU, the first matmul leaves it out.
+// The first matmul omits its bias if one kernel adds that bias and applies GELU.
 at::Tensor Linear::forward_gelu_of(const Linear& first, const at::Tensor& x) const {
   if (!ops::fuses_bias_gelu(first.bias)) {
     const at::Tensor hidden = first.forward(x);
@@ -43,7 +43,7 @@ at::Tensor Linear::forward_gelu_of(const Linear& first, const at::Tensor& x) con
   }
   const at::Tensor hidden = first.matmul(x);
   if (matmul_.is_unwrapped()) return ops::bias_gelu_linear(hidden, first.bias, weight, bias);
-  // The other layer's bias is an input of the site: it has a gradient where the site runs again.
+  // The other layer's bias is an input of the site, so that it has a gradient when the site is recomputed.
   return with_bias(matmul_({hidden, weight, first.bias}, [](const Tensors& in) {
                      return Tensors{ops::bias_gelu_linear(in.at(0), in.at(2), in.at(1), {})};
                    }).at(0));

@@ -8,17 +8,17 @@
 
 namespace welkin::model {
 
-// x (..., in) -> (..., out) = x weight^T + bias. Widths are read from the weight, so a shard of it works as it is.
+// x (..., in) -> (..., out) = x weight^T + bias. Widths are read from the weight, so a shard of it works unchanged.
 // Initial values: weight N(0, 0.02^2), bias 0, as in the tutorials' ViT.
 class Linear : public Layer {
  public:
   Linear(std::string path, int64_t in_features, int64_t out_features, bool with_bias = true);
 
   at::Tensor forward(const at::Tensor& x) const;
-  // forward(gelu(first.forward(x))), keeping what `first` makes alone (ops/gemm/gelu_linear.h).
+  // forward(gelu(first.forward(x))), keeping only the result of `first` (ops/gemm/gelu_linear.h).
   at::Tensor forward_gelu_of(const Linear& first, const at::Tensor& x) const;
-  // What layers with bias make of the same x, in one matmul where ops::linears() has one and nothing is installed at their
-  // sites.
+  // Results of layers with bias for the same x, from one matmul if ops::linears() has one and their sites have no
+  // wrappers.
   static std::vector<at::Tensor> forward_together(const std::vector<const Linear*>& layers, const at::Tensor& x);
   std::vector<Site*> own_sites() override { return {&matmul_}; }
   void initialise(uint64_t seed) override;

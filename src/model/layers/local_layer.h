@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The base of layers that make each point from those nearby: convolutions and pooling. Such a layer works on a block of a sample
-// too, where somebody brings it the points around the block (parallel/spatial).
+// The base of layers that compute each point from nearby ones: convolutions and pooling. Such a layer also works on a block of
+// a sample, if parallel/spatial brings the points around the block.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -13,11 +13,11 @@
 
 namespace welkin::model {
 
-// Where the kernel stands along the axes d, h, w; a field has one point along d.
+// Geometry of the kernel along the axes d, h, w; a field has one point along d.
 struct LocalRule {
   ops::BoxShape kernel{1, 1, 1}, stride{1, 1, 1}, padding{0, 0, 0};
   bool is_transposed = false;
-  std::array<bool, 3> periodic{false, false, false};  // beyond its end an axis begins anew; else zeros are there
+  std::array<bool, 3> periodic{false, false, false};  // true: the axis wraps around; false: zeros beyond its ends
 };
 
 class LocalLayer : public Layer {
@@ -25,13 +25,13 @@ class LocalLayer : public Layer {
   using Layer::Layer;
 
   virtual LocalRule rule() const = 0;
-  virtual Tensors weights() const { return {}; }             // of this rank, what the result depends on besides its input
+  virtual Tensors weights() const { return {}; }             // this rank's tensors behind the result, besides the input
   virtual int64_t num_channels(const Tensors& x) const = 0;  // of the result
 
-  // Makes the layer's result, before any activation, of blocks (B, C, D, H, W), which stand with this padding in what it pads.
-  // An axis without padding is not gone around: the points beyond are in the block.
+  // Computes the layer's result, before any activation, for blocks (B, C, D, H, W). `padding` is what the layer still pads. An
+  // axis without padding does not wrap around: the block contains the points beyond its ends.
   using Place = std::function<at::Tensor(const Tensors& x_BCDHW, const ops::BoxShape& padding)>;
-  // Set by who cuts samples into blocks. Empty: they are whole.
+  // Set by code that cuts samples into blocks. Empty: samples are whole.
   std::function<at::Tensor(const Tensors& x_BCDHW, const Place& place)> on_blocks;
 };
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The MLP of a transformer's block: fc2(gelu(fc1(x))), dropout behind each. Widths are read from tensors, so that a layer that
+// The MLP of a transformer block: fc2(gelu(fc1(x))), each followed by dropout. Widths are read from tensors, so a layer that
 // holds a part of the hidden features runs the same code.
 #pragma once
 

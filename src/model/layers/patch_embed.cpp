@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Patches out of a field, a field out of patches.
+// Cuts fields into patches and puts patches together again.
 #include "model/layers/patch_embed.h"
 
 #include <ATen/ops/empty.h>
@@ -17,8 +17,8 @@ PatchProjection::PatchProjection(std::string path, int64_t in_channels, int64_t 
   bias = register_parameter("bias", at::empty({width}));
 }
 
-// A convolution whose stride is its kernel, as the matmul that it is: tokens come out in rows, where a convolution leaves them
-// in columns and every operator behind it pays for that.
+// A convolution whose stride equals its kernel, as a matmul: tokens come out in rows. A convolution would leave them in
+// columns, which slows every operator behind it.
 at::Tensor PatchProjection::forward(const at::Tensor& x_BCHW) const {
   const int64_t patch = weight.size(2);
   const int64_t rows = x_BCHW.size(2) / patch;

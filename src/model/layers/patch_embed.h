@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// From fields to tokens and back: the strided convolution that cuts patches, and the reordering that puts patches together.
+// From fields to tokens and back: the strided convolution that cuts patches, and the reordering that joins patches.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -8,8 +8,8 @@
 
 namespace welkin::model {
 
-// The convolution alone, so that its parameters carry the name "proj". Initial values: PyTorch's default for a Conv2d, weight and
-// bias uniform in +-1/sqrt(fan_in).
+// Only the convolution, so that its parameters carry the name "proj". Initial values: PyTorch's default for a Conv2d, weight
+// and bias uniform in +-1/sqrt(fan_in).
 class PatchProjection : public Layer {
  public:
   PatchProjection(std::string path, int64_t in_channels, int64_t width, int64_t patch);

@@ -26,7 +26,7 @@ at::Tensor around(const at::Tensor& x_BCHW) {
   return at::cat({x_BCHW.narrow(kLongitude, last, 1), x_BCHW, x_BCHW.narrow(kLongitude, 0, 1)}, kLongitude);
 }
 
-// A field is a box of one point along its depth.
+// Treats a field as a box with one point along its depth.
 at::Tensor on_blocks_of(const LocalLayer& layer, const at::Tensor& x_BCHW,
                         const std::function<at::Tensor(const at::Tensor&, const ops::BoxShape&)>& placed) {
   const auto place = [&placed](const Tensors& x_BCDHW, const ops::BoxShape& padding) {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Convolutions and pooling on fields of the globe: they go around it along longitude, and find zeros beyond the poles. Channels
-// are read from the weights, so that a layer that makes a part of them runs the same code.
+// Convolutions and pooling on fields of the globe: periodic along longitude, padded with zeros beyond the poles. Channels are
+// read from the weights, so a layer that makes a part of them runs the same code.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -51,7 +51,7 @@ class DoublingConv : public LocalLayer {
   Site whole_;
 };
 
-// The largest of each 2 x 2 points, (B, C, H, W) -> (B, C, H/2, W/2).
+// Maximum of each 2 x 2 points, (B, C, H, W) -> (B, C, H/2, W/2).
 class HalvingPool : public LocalLayer {
  public:
   using LocalLayer::LocalLayer;

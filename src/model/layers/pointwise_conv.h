@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Convolutions of one point, which are linear layers over the channels of (B, C, H, W).
+// Convolutions with kernel 1, which are linear layers over the channels of (B, C, H, W).
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -21,7 +21,7 @@ class PointwiseConv : public Layer {
 
   at::Tensor forward(const at::Tensor& x_BCHW) const;
   at::Tensor forward_rows(const at::Tensor& x_BNC) const;
-  // forward_rows(gelu(hidden)), keeping `hidden` alone (ops/gemm/gelu_linear.h).
+  // forward_rows(gelu(hidden)), keeping only `hidden` (ops/gemm/gelu_linear.h).
   at::Tensor forward_gelu_rows(const at::Tensor& hidden_BNC) const;
   std::vector<Site*> own_sites() override { return {&matmul_}; }
   void initialise(uint64_t seed) override;
@@ -37,7 +37,7 @@ class PointwiseConv : public Layer {
   double gain_;
 };
 
-// "fwd": two of them under the names "0" and "2", GELU between.
+// "fwd": two convolutions under the names "0" and "2", with GELU between.
 class PointwisePair : public Layer {
  public:
   struct Options {
@@ -56,7 +56,7 @@ class PointwisePair : public Layer {
   std::shared_ptr<PointwiseConv> first_, second_;
 };
 
-// A PointwisePair under the name "fwd", as encoders, decoders and MLPs of makani hold theirs; the whole of it is a site.
+// A PointwisePair under the name "fwd", as in encoders, decoders and MLPs of makani; the whole of it is a site.
 class PointwiseMlp : public Layer {
  public:
   PointwiseMlp(std::string path, const PointwisePair::Options& options);

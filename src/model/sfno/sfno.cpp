@@ -8,7 +8,7 @@
 namespace welkin::model {
 namespace {
 
-constexpr double kDecoderGain = 0.5;  // the skip from the input has the other half of the variance
+constexpr double kDecoderGain = 0.5;  // the skip from the input contributes the other half of the variance
 
 std::shared_ptr<const ops::SphericalTransform> transform_on(const SfnoOptions& options, int64_t height, int64_t width,
                                                             config::GridType grid) {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The spherical Fourier neural operator on fields of the globe: an encoder of every point, blocks (sfno_block.h) of which the
-// first goes to a coarser Gaussian grid and the last comes back, a decoder, and a linear skip from the input. Parameters have the
+// The spherical Fourier neural operator on fields of the globe: an encoder of every point, blocks (sfno_block.h), a decoder,
+// and a linear skip from the input. The first block goes to a coarser Gaussian grid, the last comes back. Parameters have the
 // names of makani's SphericalFourierNeuralOperatorNet; complex weights are stored as pairs of real numbers.
 #pragma once
 

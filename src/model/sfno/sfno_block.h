@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A block of the SFNO (Bonev et al. 2023, "Spherical Fourier Neural Operators", arXiv:2306.03838), as makani has it: a spectral
+// A block of the SFNO (Bonev et al. 2023, "Spherical Fourier Neural Operators", arXiv:2306.03838), as in makani: a spectral
 // convolution on the sphere, norm, GELU, MLP, norm, under drop-path, and a linear skip around all of it.
 // Shapes: B batch, C channels, H x W grid, L degrees, M orders.
 #pragma once
@@ -18,16 +18,16 @@
 
 namespace welkin::model {
 
-// From one grid to another by way of the same coefficients.
+// The transforms from one grid to another with the same coefficients.
 struct SphericalPair {
   std::shared_ptr<const ops::SphericalTransform> from, to;
 
   bool changes_grid() const { return from != to; }
 };
 
-// Mixes the channels of every coefficient by a complex matrix of its degree alone, as a convolution with filters that are
-// symmetric about an axis does (Driscoll and Healy 1994). In float32 under autocast too. Initial values: real and imaginary parts
-// N(0, 1 / C), those of degree 0, which is real, twice that.
+// Mixes the channels of every coefficient by a complex matrix that depends on its degree alone, like a convolution with filters
+// symmetric about an axis (Driscoll and Healy 1994). Runs in float32, also under autocast. Initial values: real and imaginary
+// parts N(0, 1 / C); for degree 0, which is real, twice that variance.
 class SpectralConv : public Layer {
  public:
   SpectralConv(std::string path, const SfnoOptions& options, std::shared_ptr<const ops::SphericalTransform> to);
@@ -45,13 +45,13 @@ class SpectralConv : public Layer {
   std::shared_ptr<const ops::SphericalTransform> to_;
 };
 
-// The convolution under the name "filter", as makani's module of that name holds it.
+// The convolution under the name "filter", as in makani's module of that name.
 class SpectralFilter : public Layer {
  public:
   SpectralFilter(std::string path, const SfnoOptions& options, SphericalPair transforms);
 
   struct Result {
-    at::Tensor filtered, residual;  // the residual: the input on the grid of the result
+    at::Tensor filtered, residual;  // the residual is the input on the grid of the result
   };
   Result forward(const at::Tensor& x_BCHW) const;
   std::vector<Site*> own_sites() override { return {&analysis_}; }

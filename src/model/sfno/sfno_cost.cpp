@@ -11,7 +11,7 @@
 namespace welkin::model {
 namespace {
 
-// Points of the grid that a block starts from, and of the one that it goes to.
+// Points of a block's input grid and of its output grid.
 struct BlockGrids {
   int64_t from_rows, from, to_rows, to;
 };
@@ -49,9 +49,9 @@ void add_sfno_block(ModelCost& cost, const SfnoOptions& options, int64_t block) 
   const std::string path = "blocks." + std::to_string(block);
   const BlockGrids grids = grids_of(options, block);
   const int64_t d = options.embed_dim;
-  // A transform has no weights: its backward pass is one of the same size.
+  // A transform has no weights: its backward pass has the same size.
   ops::OperatorCost outside = transform_cost(options, grids.from_rows);
-  if (changes_grid(options, block)) outside += transform_cost(options, grids.to_rows);  // of the residual
+  if (changes_grid(options, block)) outside += transform_cost(options, grids.to_rows);  // for the residual
   LayerCost filter = layer_cost(path + ".filter.analysis", outside, 0, 0);
   filter.train_flops = 2 * outside.flops;
   cost.add(filter);
@@ -69,8 +69,8 @@ void add_sfno_block(ModelCost& cost, const SfnoOptions& options, int64_t block) 
   cost.add(point_cost(path + ".outer_skip", grids.to, d, d, /*with_bias=*/false));
 }
 
-// The input of the Fourier transform; coefficients before they are mixed; the input of the first norm, of GELU and of the MLP;
-// hidden features; the input of the second norm, and the residual.
+// Input of the Fourier transform; coefficients before mixing; inputs of the first norm, of GELU and of the MLP; hidden
+// features; input of the second norm, and the residual.
 SavedValues kept_of_sfno_block(const SfnoOptions& options, int64_t block) {
   const BlockGrids grids = grids_of(options, block);
   const auto values = static_cast<double>(grids.to * options.embed_dim);

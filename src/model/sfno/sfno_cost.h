@@ -8,7 +8,7 @@
 
 namespace welkin::model {
 
-// Fourier transforms are no matmuls: their FLOPs are not counted; those of the Legendre functions are.
+// FLOPs of the Legendre transforms are counted. Fourier transforms are not matmuls, so theirs are not.
 ModelCost sfno_cost(const SfnoOptions& options);
 MemoryCost sfno_memory_cost(const SfnoOptions& options, const CheckpointedBlocks& checkpointed = {});
 

@@ -20,7 +20,7 @@ struct SfnoOptions {
   int64_t depth = 8;
   int64_t scale_factor = 3;  // of the inner blocks' grid
   int64_t mlp_width = 768;
-  config::GridType grid = config::GridType::Equiangular;  // of the field; the inner blocks' is Gaussian
+  config::GridType grid = config::GridType::Equiangular;  // of the field; the inner blocks use a Gaussian grid
   double dropout = 0.0;                                   // in [0, 1): drop-path, rising linearly from 0 to it over the depth
   bool residual = false;
   int64_t newest_input_channel = 0;
@@ -29,7 +29,7 @@ struct SfnoOptions {
   int64_t inner_height() const { return height / scale_factor; }
   int64_t inner_width() const { return width / scale_factor; }
   int64_t degrees() const { return inner_height(); }
-  // Higher ones have no degree to go with.
+  // The number of orders: higher ones have no matching degree.
   int64_t orders() const { return std::min(degrees(), inner_width() / 2 + 1); }
 };
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The Swin transformer on fields of the globe: patches in, tokens through blocks of window attention (swin_block.h) at one
-// resolution, patches out. No position embedding: the bias of attention knows the latitude.
+// resolution, patches out. There is no position embedding: the attention bias depends on latitude.
 #pragma once
 
 #include <ATen/core/Tensor.h>

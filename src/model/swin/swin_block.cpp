@@ -23,7 +23,7 @@ namespace {
 constexpr double kBiasDeviation = 0.02;
 constexpr std::array<int64_t, 2> kRowsAndColumns{1, 2};  // of (B, H, W, ...)
 
-// Of tokens i and j of a window: both rows, and the distance of the columns.
+// For tokens i and j of a window: the index of their rows and of the distance of their columns.
 at::Tensor pair_index(const SwinOptions& options) {
   const int64_t tokens = options.window_tokens(), columns = options.window_columns;
   at::Tensor index = at::empty({tokens * tokens}, at::kLong);
@@ -37,7 +37,7 @@ at::Tensor pair_index(const SwinOptions& options) {
   return index;
 }
 
-// After a shift the last band has the southernmost rows, and behind them the northernmost.
+// After a shift the last band has the southernmost rows followed by the northernmost, which must not attend to each other.
 at::Tensor pole_mask(const SwinOptions& options, int64_t shift_rows) {
   const int64_t tokens = options.window_tokens();
   at::Tensor mask = at::zeros({options.window_bands(), 1, 1, tokens, tokens});
@@ -52,7 +52,7 @@ at::Tensor pole_mask(const SwinOptions& options, int64_t shift_rows) {
   return mask;
 }
 
-// Matmuls of a type that the processor multiplies slowly are better left in float32.
+// Uses float32 for types that the processor multiplies slowly.
 at::Tensor window_matmul(const at::Tensor& a, const at::Tensor& b) {
   const auto low = ops::operand_type(a, ops::OperatorClass::Matmul);
   if (!ops::upcasts_matmul(a.device(), low)) return at::matmul(a, b);
@@ -86,7 +86,7 @@ at::Tensor WindowAttention::forward(const at::Tensor& x_BND, const ForwardContex
   return whole_({x_BND}, [this, context](Tensors in) { return Tensors{attend(in.at(0), context)}; }).at(0);
 }
 
-// q, k and v are made of tokens in their order, which may be split; windows are cut of all tokens, of some heads.
+// q, k and v are computed for tokens in their order, which may be sharded. Windows need all tokens, of some heads.
 at::Tensor WindowAttention::attend(const at::Tensor& x_BND, const ForwardContext& context) const {
   const at::Tensor entered = in_({x_BND}, [](Tensors in) { return in; }).at(0);
   const at::Tensor qkv = qkv_->forward(entered);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // A block of the Swin transformer (Liu et al. 2021, arXiv:2103.14030) on the globe: attention within windows of patches, which
-// every second block shifts by half a window. Windows go around the globe along longitude, and end at the poles. The bias of the
-// logits is that of Pangu-Weather (Bi et al. 2022, arXiv:2211.02556): a table of its own for every band of latitude. Shapes: B
+// every second block shifts by half a window. Windows wrap around the globe along longitude, and end at the poles. The bias of
+// the logits is that of Pangu-Weather (Bi et al. 2022, arXiv:2211.02556): one table for every band of latitude. Shapes: B
 // batch, N tokens of a grid of H x W, D width, A heads, E head width, T tokens of a window, P bands of windows from pole to pole,
 // Q windows of a band.
 #pragma once
@@ -19,7 +19,7 @@
 
 namespace welkin::model {
 
-// The heads are read from tensors: a layer that holds a part of them runs the same code.
+// The number of heads is read from tensors, so a layer that holds a part of them runs the same code.
 class WindowAttention : public Layer {
  public:
   WindowAttention(std::string path, const SwinOptions& options, bool is_shifted);
@@ -35,7 +35,7 @@ class WindowAttention : public Layer {
   at::Tensor windows_of(const at::Tensor& qkv_BNF) const;      // (3, B, P, Q, A, T, h)
   at::Tensor tokens_of(const at::Tensor& mixed_BPQATE) const;  // (B, N, D)
   Tensors weigh(const Tensors& qkv_and_bias) const;            // softmax(q k^T / sqrt(h) + bias) v, (B, P, Q, A, T, h)
-  // Of a table of some heads: (P, 1, A, T, T), with the mask of shifted windows.
+  // Bias (P, 1, A, T, T) from a table of some heads, with the mask of shifted windows.
   at::Tensor bias_of(const at::Tensor& table) const;
 
   SwinOptions options_;

@@ -42,14 +42,14 @@ double hidden_values(const SwinOptions& options) {
   return (options.dropout > 0 ? 2 : 1) * static_cast<double>(options.num_tokens() * options.mlp_width);
 }
 
-// q, k and v as windows, the scaled q, the weights of attention, and their result.
+// q, k and v as windows, the scaled q, the attention weights, and the result.
 double attention_values(const SwinOptions& options, bool is_mixed) {
   const auto values = static_cast<double>(options.num_tokens() * options.embed_dim);
   const auto weights = static_cast<double>(options.num_tokens() * options.window_tokens() * options.num_heads);
   return 5 * values + (is_mixed ? 3 : 1) * weights;
 }
 
-// The inputs of the norms, what these give to the matmuls, and the above with the hidden features.
+// Inputs of the norms, results of the norms for the matmuls, the values of attention, and hidden features.
 SavedValues kept_of_swin_block(const SwinOptions& options, bool is_mixed) {
   const auto values = static_cast<double>(options.num_tokens() * options.embed_dim);
   return {.stream = 2 * values, .normed = 2 * values, .inner = attention_values(options, is_mixed) + hidden_values(options)};

@@ -9,7 +9,7 @@
 namespace welkin::model {
 
 ModelCost swin_cost(const SwinOptions& options);
-// `is_mixed`: matmuls are of 16 bits; the weights of attention are float32 too.
+// `is_mixed`: matmuls are of 16 bits; attention weights are also kept in float32.
 MemoryCost swin_memory_cost(const SwinOptions& options, const CheckpointedBlocks& checkpointed = {}, bool is_mixed = false);
 
 }  // namespace welkin::model

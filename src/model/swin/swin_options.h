@@ -19,7 +19,7 @@ struct SwinOptions {
   int64_t depth = 12;
   int64_t num_heads = 8;
   int64_t mlp_width = 1536;
-  int64_t window_rows = 6;  // patches of a window, which divide those of the field
+  int64_t window_rows = 6;  // patches of a window; they divide those of the field
   int64_t window_columns = 12;
   double dropout = 0.0;  // in [0, 1): dropout, and drop-path rising linearly from 0 to it over the depth
   bool residual = false;
@@ -31,7 +31,7 @@ struct SwinOptions {
   int64_t num_tokens() const { return rows() * columns(); }
   int64_t window_tokens() const { return window_rows * window_columns; }
   int64_t window_bands() const { return rows() / window_rows; }  // windows from pole to pole
-  // Rows of the bias table: of every pair of rows of a window, every distance of columns.
+  // Rows of the bias table: for every pair of rows of a window, every distance of columns.
   int64_t bias_rows() const { return window_rows * window_rows * (2 * window_columns - 1); }
 };
 

@@ -9,7 +9,7 @@
 namespace welkin::model {
 namespace {
 
-// The modules that the names of parameters lead through: "maxpool_conv.1.double_conv".
+// The nested modules that the parameters' names need: "maxpool_conv.1.double_conv".
 class Nested : public Layer {
  public:
   explicit Nested(std::string path) : Layer(std::move(path)) {}
@@ -67,7 +67,7 @@ Unet2d::Unet2d(const Unet2dOptions& options) : options_(options) {
   last_ = add<Nested>("outc")->hold_last({.in = options.width, .out = options.out_channels});
 }
 
-// One tensor on the way down, on the way up the deeper scale's result and what is skipped to it.
+// `in`: one tensor on the way down; on the way up the deeper scale's result and the skip connection.
 at::Tensor Unet2d::run(const Scale& scale, Tensors in) const {
   const auto body = [conv = scale.conv.get(), pool = scale.pool.get(), up = scale.up.get()](const Tensors& x) {
     if (up != nullptr) return Tensors{conv->forward(at::cat({x.at(1), up->forward(x.at(0))}, 1))};
@@ -89,7 +89,7 @@ at::Tensor Unet2d::output_of(const at::Tensor& x_BCHW, const at::Tensor& input) 
   return options_.residual ? add_newest(output, input, options_.newest_input_channel, options_.residual_runs) : output;
 }
 
-// Tensors between segments: what the next one works on, then what is still wanted on the way up, deepest first.
+// Tensors between segments: the next segment's input, then the skip connections still needed on the way up, deepest first.
 std::vector<Segment> Unet2d::segments() {
   std::vector<Segment> segments;
   for (size_t i = 0; i < down_.size(); ++i) {

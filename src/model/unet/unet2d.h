@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// The U-Net (Ronneberger et al. 2015, arXiv:1505.04597) on fields of the globe: two convolutions per scale that go around it
-// along longitude, each with instance norm and ReLU, max pooling down and transposed convolutions up. Parameters have the names
-// of the U-Net in PyTorch that most use (milesial/Pytorch-UNet); instance norms stand where that one has batch norms, so that a
-// sample does not depend on its batch.
+// The U-Net (Ronneberger et al. 2015, arXiv:1505.04597) on fields of the globe: per scale two convolutions, periodic along
+// longitude, each with instance norm and ReLU; max pooling down and transposed convolutions up. Parameters have the names of
+// milesial/Pytorch-UNet, the most widely used one. Instance norms replace its batch norms, so that a sample does not depend on
+// its batch.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -38,15 +38,15 @@ class Unet2d : public Model {
   // added.
   at::Tensor forward(const at::Tensor& input, const ForwardContext& context) override;
   std::vector<Site*> sites() override;
-  // One per scale down and up; what scales on the way down have left for those on the way up goes along.
+  // One segment per scale down and up; skip connections are passed along.
   std::vector<Segment> segments() override;
   void pretty_print(std::ostream& stream) const override { stream << "UNet"; }
 
  private:
   struct Scale {
     std::shared_ptr<DoubleConv> conv;
-    std::shared_ptr<HalvingPool> pool;  // on the way down alone, but not at its begin
-    std::shared_ptr<DoublingConv> up;   // on the way up alone
+    std::shared_ptr<HalvingPool> pool;  // on the way down only, but not in the first scale
+    std::shared_ptr<DoublingConv> up;   // on the way up only
     std::unique_ptr<Site> site;         // "levels.N", in the order of the forward pass
   };
   at::Tensor run(const Scale& scale, Tensors in) const;

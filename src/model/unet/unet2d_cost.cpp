@@ -13,7 +13,7 @@ constexpr int64_t kKernel = 9;  // points of a 3 x 3 kernel
 
 int64_t points_at(const std::array<int64_t, 2>& grid, int64_t halvings) { return (grid[0] >> halvings) * (grid[1] >> halvings); }
 
-// A convolution as the matmul that it is; its input is counted once, not for every point of the kernel.
+// A convolution as a matmul; its input is counted once, not for every point of the kernel.
 LayerCost conv2d_cost(std::string name, int64_t points, int64_t kernel, int64_t in, int64_t out, bool with_bias,
                       bool of_input = false) {
   ops::OperatorCost cost = ops::linear_cost(points, kernel * in, out, kFloatBytes);
@@ -32,7 +32,7 @@ void add_double_conv(ModelCost& cost, const std::string& path, int64_t points, i
   cost.add(norm(".4"));
 }
 
-// What a pair of convolutions keeps: what they take, with the columns around the globe; what the norms take; what ReLU makes.
+// Values kept by a pair of convolutions: their inputs, with the periodic columns; the norms' inputs; results of ReLU.
 SavedValues kept_of_double_conv(const std::array<int64_t, 2>& grid, int64_t halvings, int64_t in, int64_t out) {
   const auto points = static_cast<double>(points_at(grid, halvings));
   const auto padded = static_cast<double>((grid[0] >> halvings) * ((grid[1] >> halvings) + 2));
@@ -62,7 +62,7 @@ ModelCost unet2d_cost(const Unet2dOptions& options, const std::array<int64_t, 2>
   return cost;
 }
 
-// Max pooling keeps places, of 64 bits.
+// Max pooling keeps 64-bit indices.
 MemoryCost unet2d_memory_cost(const Unet2dOptions& options, const std::array<int64_t, 2>& grid) {
   const auto points = static_cast<double>(points_at(grid, 0));
   SavedValues kept = kept_of_double_conv(grid, 0, options.in_channels, options.channels(0));

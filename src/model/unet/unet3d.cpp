@@ -71,7 +71,7 @@ at::Tensor Unet3d::level(int64_t scale, const at::Tensor& x_BCDHW) const {
   return levels_.at(static_cast<size_t>(scale) - 2)({x_BCDHW}, work).at(0);
 }
 
-// Tensors between segments: what the next one works on, then the results of halvings that are still wanted, deepest first.
+// Tensors between segments: the next segment's input, then the results of halvings still needed, deepest first.
 std::vector<Segment> Unet3d::segments() {
   std::vector<Segment> segments;
   for (size_t i = 0; i < down_.size(); ++i) {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The 3-D U-Net of the N-body tutorials: halving convolutions with LeakyReLU down, doubling ones with ReLU up, skips by
-// concatenation (upward path first; never made, the convolution reads both), tanh at the end. No norms, no dropout.
-// Level k, at the site "levels.k", is all that works below scale k - 1: its halving, level k + 1, its doubling. Level 1 would be
+// concatenation (upward path first; not stored, as the convolution reads both), tanh at the end. No norms, no dropout.
+// Level k, at the site "levels.k", is everything below scale k - 1: its halving, level k + 1, its doubling. Level 1 would be
 // the model.
 #pragma once
 
@@ -26,7 +26,7 @@ class DownBlock : public Layer {
   std::shared_ptr<StridedConv3d> conv_;
 };
 
-// Doubling and ReLU of one tensor, or of two whose channels stand side by side.
+// Doubling and ReLU of one tensor, or of two whose channels are concatenated.
 class UpBlock : public Layer {
  public:
   UpBlock(std::string path, int64_t in_channels, int64_t out_channels, const ConvInit& initial);
@@ -46,13 +46,13 @@ class Unet3d : public Model {
   // (B, in_channels, s, s, s) -> (B, out_channels, s, s, s) in (-1, 1).
   at::Tensor forward(const at::Tensor& input, const ForwardContext& context) override;
   std::vector<Site*> sites() override;
-  // One per halving and per doubling; what halvings have left for their doublings goes along. None of them is a whole level.
+  // One segment per halving and per doubling; skip connections are passed along. No segment is a whole level.
   std::vector<Segment> segments() override;
   void pretty_print(std::ostream& stream) const override { stream << "Unet3d"; }
 
  private:
   at::Tensor output_of(const Tensors& x_BCDHW) const;
-  at::Tensor level(int64_t scale, const at::Tensor& x_BCDHW) const;  // from 2 on; what comes out has the edges of x
+  at::Tensor level(int64_t scale, const at::Tensor& x_BCDHW) const;  // scale >= 2; the result has the edges of x
 
   std::vector<std::shared_ptr<DownBlock>> down_;  // scale 1 first
   std::vector<std::shared_ptr<UpBlock>> up_;      // deepest first

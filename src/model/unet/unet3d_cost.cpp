@@ -22,7 +22,7 @@ LayerCost conv_cost(std::string name, int64_t in_channels, int64_t out_channels,
 
 int64_t conv_parameters(int64_t in_channels, int64_t out_channels) { return (kTaps * in_channels + 1) * out_channels; }
 
-// All but those of the last layer (parallel/plans/unet.cpp).
+// All parameters except those of the last layer (parallel/plans/unet.cpp).
 int64_t split_parameters(const Unet3dOptions& options) {
   int64_t split = 0;
   for (int64_t scale = 1; scale <= options.scales; ++scale) {
@@ -52,7 +52,7 @@ ModelCost unet3d_cost(const Unet3dOptions& options, const std::array<int64_t, 3>
   return cost;
 }
 
-// Results of activations, which work in place; a GPU also joins them with skips.
+// Results of activations, which work in place; on a GPU also their concatenations with skips.
 MemoryCost unet3d_memory_cost(const Unet3dOptions& options, const std::array<int64_t, 3>& edges) {
   const int64_t voxels = edges[0] * edges[1] * edges[2];
   const auto values = [&](int64_t channels, int64_t scale) { return static_cast<double>(channels * (voxels >> (3 * scale))); };

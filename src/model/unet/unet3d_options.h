@@ -18,7 +18,7 @@ struct Unet3dOptions {
 
   // Channels after halving number `scale` (1 is the first).
   int64_t channels(int64_t scale) const { return width << std::min<int64_t>(scale - 1, 3); }
-  // Channels that enter the doubling of `scale`: above the deepest one the skip's are added.
+  // Input channels of the doubling of `scale`: all but the deepest also take the skip's.
   int64_t up_in_channels(int64_t scale) const { return scale == scales ? channels(scale) : 2 * channels(scale); }
 };
 

@@ -15,8 +15,8 @@ class Vit : public Model {
  public:
   explicit Vit(const VitOptions& options);
 
-  // (B, in_channels, height, width) -> (B, out_channels, height, width). With `residual`, the newest input step is added. Where
-  // wrappers at its sites take parts of a field, whole rows of patches go in and come out.
+  // (B, in_channels, height, width) -> (B, out_channels, height, width). With `residual`, the newest input step is added. If
+  // wrappers at its sites take parts of a field, input and output are whole rows of patches.
   at::Tensor forward(const at::Tensor& input, const ForwardContext& context) override;
   void initialise(uint64_t seed) override;
   std::vector<Site*> sites() override;

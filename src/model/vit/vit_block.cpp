@@ -11,7 +11,7 @@ namespace {
 
 Tensors pass_through(Tensors in) { return in; }
 
-// Who replaces the body of "core" makes the masks itself: after q, k and v come step, sample and stream.
+// A wrapper that replaces the body of "core" makes the masks itself: step, sample and stream follow q, k and v.
 void add_mask_key(Tensors& heads, const ops::MaskKey& key) {
   const at::Tensor stream = at::full({1}, static_cast<int64_t>(key.stream), at::kLong);
   heads.insert(heads.end(), {key.step, key.sample, stream});
@@ -78,7 +78,7 @@ std::vector<Site*> Attention::sites() {
 }
 
 VitBlock::VitBlock(std::string path, const VitBlockOptions& options) : Layer(std::move(path)), whole_(this->path()) {
-  if (options.qkv == QkvLayout::Joint) attn_ = add<Attention>("attn", options);  // before the norms, as in SC23's files
+  if (options.qkv == QkvLayout::Joint) attn_ = add<Attention>("attn", options);  // comes before the norms, as in SC23's files
   norm1_ = add<LayerNorm>("norm1", options.width);
   norm2_ = add<LayerNorm>("norm2", options.width);
   if (options.qkv == QkvLayout::Separate) attn_ = add<Attention>("attn", options);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // A block of the vision transformer: x += attention(norm1(x)); x += mlp(norm2(x)), each branch under drop-path.
-// Shapes: B batch, N tokens, D width, H heads. Heads and widths are read from tensors, so a layer that holds a part of the heads
+// Shapes: B batch, N tokens, D width, H heads. Heads and widths are read from tensors, so a layer with a part of the heads
 // or of the hidden width runs the same code.
 #pragma once
 
@@ -16,8 +16,8 @@
 
 namespace welkin::model {
 
-// Joint: one matrix "qkv", rows q of all heads, then k, then v; attn stands before the norms in files (SC23). Separate: three
-// matrices "q", "k", "v"; the norms stand first (DL4SCI25).
+// Joint: one matrix "qkv" with the rows of q for all heads, then k, then v; attn precedes the norms in files (SC23). Separate:
+// three matrices "q", "k", "v"; the norms come first (DL4SCI25).
 using config::QkvLayout;
 
 struct VitBlockOptions {
@@ -44,7 +44,7 @@ class Attention : public Layer {
 
   int64_t head_dim_;
   Site whole_, in_, core_;
-  std::shared_ptr<Linear> qkv_, q_, k_, v_;  // the one or the three
+  std::shared_ptr<Linear> qkv_, q_, k_, v_;  // either the first or the other three
   std::shared_ptr<Linear> proj_;
   std::shared_ptr<Dropout> weights_drop_, proj_drop_;
 };

@@ -50,9 +50,9 @@ int64_t block_parameters(const VitOptions& options) {
   return norms + attention + 2 * d * options.mlp_width + options.mlp_width + d;
 }
 
-// What the backward pass of a block asks for: the inputs of its two norms; what the norms give to the matmuls; q, k, v, the
-// result of attention, and the hidden features before GELU (and behind it, where dropout follows). Dropout keeps masks as keys,
-// not as values.
+// Values that a block's backward pass needs: inputs of both norms; results of the norms for the matmuls; q, k, v, the attention
+// result, and hidden features before GELU (and behind it, if dropout follows). Dropout keeps masks as keys, not
+// as values.
 SavedValues kept_of_block(const VitOptions& options) {
   const auto values = static_cast<double>(options.num_tokens() * options.embed_dim);
   const auto hidden = static_cast<double>(options.num_tokens() * options.mlp_width);
@@ -62,8 +62,8 @@ SavedValues kept_of_block(const VitOptions& options) {
           .keys = 2 * values};
 }
 
-// Of one whose part keeps its input alone: the block's is that of the first norm, which the stream has anyway; the others' is
-// what a norm made, in float32.
+// Values of a block with one checkpointed part, which keeps only its input. A whole block's input is that of its first norm, in
+// the stream anyway; the input of the other parts is a norm's result in float32.
 SavedValues kept_of_checkpointed_block(const VitOptions& options, config::CheckpointedPart part) {
   const auto values = static_cast<double>(options.num_tokens() * options.embed_dim);
   if (part == config::CheckpointedPart::Blocks) return {.stream = values};
@@ -79,7 +79,7 @@ SavedValues kept_of_checkpointed_block(const VitOptions& options, config::Checkp
   return kept;
 }
 
-// What running a part again brings back, besides its input.
+// Values that recomputing a part brings back, besides its input.
 SavedValues difference(const SavedValues& whole, const SavedValues& checkpointed) {
   SavedValues more = whole + -1.0 * checkpointed;
   for (const auto member : kSavedMembers) more.*member = std::max(0.0, more.*member);
@@ -107,7 +107,7 @@ ModelCost vit_cost(const VitOptions& options) {
   const int64_t patch_inputs = options.in_channels * options.patch * options.patch;
   const int64_t patch_outputs = options.out_channels * options.patch * options.patch;
   ModelCost cost;
-  cost.parameters = n * d;  // pos_embed, which is no layer
+  cost.parameters = n * d;  // pos_embed, which belongs to no layer
   cost.add(vit_linear("patch_embed", n, patch_inputs, d, /*with_bias=*/true, /*of_input=*/true));
   for (int64_t i = 0; i < options.depth; ++i) add_block(cost, options, "blocks." + std::to_string(i));
   cost.add(vit_norm("norm", n, d));
@@ -115,7 +115,7 @@ ModelCost vit_cost(const VitOptions& options) {
   return cost;
 }
 
-// Norms and the biases behind the two reductions over tp are not divided.
+// Norms, and the biases behind the two all-reduces over tp, are not split.
 MemoryCost vit_memory_cost(const VitOptions& options, const CheckpointedBlocks& checkpointed) {
   const auto tokens = static_cast<double>(options.num_tokens());
   const auto d = static_cast<double>(options.embed_dim);

@@ -22,7 +22,7 @@ struct VitOptions {
   bool joint_qkv = false;
   double dropout = 0.0;  // in [0, 1): dropout, attention dropout, and drop-path rising linearly from 0 to it over the depth
   bool residual = false;
-  int64_t newest_input_channel = 0;  // with it: what is added are the input channels from here on, but where residual_runs say
+  int64_t newest_input_channel = 0;  // for residual: input channels from here on are added, unless residual_runs says otherwise
   std::vector<ResidualRun> residual_runs{};
 
   int64_t num_tokens() const { return (height / patch) * (width / patch); }

@@ -27,7 +27,7 @@ void check(std::span<const std::byte> bytes, uint64_t checksum, size_t record_at
                   "The file is damaged, or no event file: copy it again, or leave it out");
 }
 
-// The data of the record at `at`, which moves behind it; nothing where the file ends before the record does.
+// Returns the data of the record at `at` and moves `at` behind it. Nothing if the file ends before the record does.
 std::optional<std::string_view> next_record(std::span<const std::byte> file, size_t& at, std::string_view source) {
   const size_t left = file.size() - at;
   if (left < kLengthBytes + kChecksumBytes) return std::nullopt;
@@ -40,7 +40,7 @@ std::optional<std::string_view> next_record(std::span<const std::byte> file, siz
   return std::string_view(reinterpret_cast<const char*>(data.data()), data.size());
 }
 
-// A TensorProto of one float32 or float64.
+// The value of a TensorProto with one float32 or float64.
 std::optional<double> tensor_value(std::string_view message, std::string_view source) {
   constexpr uint32_t kType = 1, kContent = 4, kFloats = 5, kDoubles = 6;
   constexpr uint64_t kFloat32 = 1, kFloat64 = 2;
@@ -130,7 +130,7 @@ void drop_from(int64_t step, EventScalars& scalars) {
     std::erase_if(pictures, [step](const EventPicture& picture) { return picture.step >= step; });
 }
 
-// Memory stays bounded: of too many every second one goes, and the newest stays.
+// Bounds the memory: of too many pictures every second one is dropped, and the newest stays.
 void add_picture(std::vector<EventPicture>& pictures, EventPicture picture) {
   constexpr size_t kMostPictures = 48;
   if (pictures.size() >= kMostPictures) {

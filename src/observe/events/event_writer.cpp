@@ -94,7 +94,7 @@ EventWriter::EventWriter(const std::filesystem::path& folder, EventWriterOptions
 EventWriter::~EventWriter() {
   try {
     flush();
-  } catch (const DataError&) {  // flush() is the way to learn of it
+  } catch (const DataError&) {  // callers learn of errors by flush()
   }
 }
 
@@ -125,7 +125,7 @@ void EventWriter::flush() {
   try {
     write_fully(file_, path_, buffer_);
   } catch (const DataError&) {
-    // Half a record would make everything after it unreadable. If even this fails, the reader stops at the half record.
+    // Half a record would make everything after it unreadable. If even this fails, readers stop at the half record.
     if (::ftruncate(file_.get(), written_bytes_) == 0) ::lseek(file_.get(), written_bytes_, SEEK_SET);
     throw;
   }

@@ -16,7 +16,7 @@
 namespace welkin::observe {
 
 struct EventWriterOptions {
-  // After a resume: what earlier files of the folder hold from this step on is void, TensorBoard drops it.
+  // After a resume: TensorBoard drops the values of earlier files of the folder from this step on.
   std::optional<int64_t> purge_from_step{};
   // Seconds since 1970; empty means the system's clock.
   std::function<double()> wall_time{};
@@ -26,7 +26,7 @@ class EventWriter {
  public:
   // Starts a new file events.out.tfevents.<unix time>.<host>.<pid>.<n> in an existing folder; n is the first free number.
   explicit EventWriter(const std::filesystem::path& folder, EventWriterOptions options = {});
-  // Writes what is buffered. An error at this point is lost: call flush() before, which throws.
+  // Writes buffered records. An error here is lost: call flush() before, which throws.
   ~EventWriter();
   EventWriter(const EventWriter&) = delete;
   EventWriter& operator=(const EventWriter&) = delete;
@@ -36,7 +36,7 @@ class EventWriter {
   // `png` is a whole PNG file of an RGB image.
   void png_image(std::string_view tag, std::string_view png, int width, int height, int64_t step);
 
-  // Hands all buffered records to the system. When that fails (DataError) the file keeps whole records only, and the rest stays
+  // Passes all buffered records to the system. On failure (DataError) the file keeps whole records only, and the rest stays
   // buffered.
   void flush();
 

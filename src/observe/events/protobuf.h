@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Encoding of protocol buffer fields (protobuf.dev/programming-guides/encoding), as much as TensorBoard's event files need.
-// Decoding is protobuf_reader.h.
+// Encodes protocol buffer fields (protobuf.dev/programming-guides/encoding), as far as TensorBoard's event files need it.
+// protobuf_reader.h decodes them.
 #pragma once
 
 #include <bit>

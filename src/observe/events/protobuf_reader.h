@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Decoding of protocol buffer fields (protobuf.dev/programming-guides/encoding), as much as TensorBoard's event files need. Every
+// Decodes protocol buffer fields (protobuf.dev/programming-guides/encoding), as far as TensorBoard's event files need it. Every
 // byte counts as hostile: no field reaches beyond its message, and nothing recurses.
 #pragma once
 
@@ -33,7 +33,7 @@ class ProtobufReader {
   // `source` names the file in the DataError; both outlive the reader.
   ProtobufReader(std::string_view message, std::string_view source) : message_(message), source_(source) {}
 
-  // The next field; nothing at the end. Throws DataError where the bytes are no message.
+  // The next field; nothing at the end. Throws DataError if the bytes are not a message.
   std::optional<ProtobufField> next() {
     if (at_ == message_.size()) return std::nullopt;
     const uint64_t key = varint();

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// ffmpeg reads the frames from a folder beside the file to be.
+// ffmpeg reads the frames from a temporary folder beside the output file.
 #include "observe/image/animation.h"
 
 #include <fcntl.h>
@@ -36,7 +36,7 @@ bool ffmpeg_is_there() {
   return false;
 }
 
-// A folder of frames, removed with what is in it.
+// A folder of frames; the destructor removes it with its contents.
 class FrameFolder {
  public:
   FrameFolder(const fs::path& beside, std::span<const std::string> frames) {
@@ -61,7 +61,7 @@ class FrameFolder {
   fs::path folder_;
 };
 
-// Its exit code; -1 where it did not come to one. What it says goes into the log.
+// Returns the program's exit code, -1 if it did not exit normally. Its output goes into the log.
 int run_program(const std::vector<std::string>& words, const fs::path& log) {
   std::vector<char*> arguments;
   for (const std::string& word : words) arguments.push_back(const_cast<char*>(word.c_str()));
@@ -86,7 +86,7 @@ std::vector<std::string> ffmpeg_words(AnimationFormat format, const fs::path& fr
           ? std::vector<std::string>{"-vf",   "split[a][b];[a]palettegen=stats_mode=diff[p];[b][p]paletteuse=dither=none",
                                      "-loop", "0",
                                      "-f",    "gif"}
-          // What every player shows: an even number of pixels, 4:2:0, at least 25 pictures a second.
+          // Settings that every player supports: an even number of pixels, 4:2:0, at least 25 frames per second.
           : std::vector<std::string>{
                 "-vf", "pad=ceil(iw/2)*2:ceil(ih/2)*2:color=white,fps=25", "-pix_fmt", "yuv420p", "-movflags", "+faststart", "-f",
                 "mp4"};

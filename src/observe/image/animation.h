@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Pictures one after the other as one file: APNG here, GIF and MP4 through the program ffmpeg where it is installed.
+// Animations: a sequence of pictures as one file. APNG is written here, GIF and MP4 by the program ffmpeg, if installed.
 #pragma once
 
 #include <filesystem>
@@ -11,15 +11,15 @@ namespace welkin::observe::image {
 
 enum class AnimationFormat { Apng, Gif, Mp4 };
 
-// "apng", "gif", "mp4". ConfigError for anything else, and for what needs ffmpeg where there is none, before anything is made.
+// Parses "apng", "gif", "mp4". ConfigError for other names, and for formats that need an absent ffmpeg, before any other work.
 AnimationFormat parse_animation_format(std::string_view name);
-// ".apng" and so on.
+// The file name's ending: ".apng" and so on.
 std::string extension_of(AnimationFormat format);
 
-// `frames` are PNG files of one size (encode_png), each shown for `seconds`, over and over.
+// `frames` are PNG files of one size (encode_png), each shown for `seconds`, in an endless loop.
 std::string encode_apng(std::span<const std::string> frames, double seconds);
 
-// Atomically. Throws DataError: a full disk, or what ffmpeg says.
+// Writes atomically. DataError for a full disk and for errors of ffmpeg.
 void write_animation(const std::filesystem::path& path, AnimationFormat format, std::span<const std::string> frames,
                      double seconds);
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// APNG: the chunks of PNG files put together ("Portable Network Graphics Specification, Third Edition", W3C 2025,
-// section 11.3.4): acTL says how many frames there are, fcTL begins one, whose compressed data are IDAT of the first and fdAT of
-// the others.
+// APNG: combines the chunks of PNG files ("Portable Network Graphics Specification, Third Edition", W3C 2025,
+// section 11.3.4). acTL gives the number of frames; fcTL begins a frame, whose compressed data are IDAT for the first and fdAT
+// for the others.
 #include <cmath>
 #include <cstdint>
 #include <vector>
@@ -21,10 +21,10 @@ uint32_t word_at(std::string_view bytes, size_t at) {
   return value;
 }
 
-// Of a frame: what comes before its data and the data, without their chunks' frames.
+// Parts of a frame's PNG file: the chunks before its data, and the data without chunk framing.
 struct PngParts {
   std::string before{};                  // whole chunks behind the signature, IHDR first
-  std::vector<std::string_view> data{};  // of each IDAT
+  std::vector<std::string_view> data{};  // data of each IDAT
 };
 
 PngParts parts_of(std::string_view png) {
@@ -45,7 +45,7 @@ PngParts parts_of(std::string_view png) {
   return parts;
 }
 
-// Whole frames: nothing of the one before is kept.
+// Each frame replaces the whole picture.
 std::string frame_control(uint32_t number, std::string_view header, double seconds) {
   constexpr uint32_t kPerSecond = 1000;
   const std::string size(header.substr(kPngLengthBytes + kPngTypeBytes, 8)), at_corner(8, '\0'), replaces(2, '\0');

@@ -10,9 +10,9 @@ namespace welkin::observe::image {
 namespace {
 
 constexpr double kBarLabelSize = 9;
-constexpr double kBarShare = 0.62;  // of its place along the axis
+constexpr double kBarShare = 0.62;  // fraction of its place along the axis
 
-bool drawable_bar(const Bar& bar) { return std::abs(bar.value) <= 1e100; }  // false for NaN; larger ones would overflow the axis
+bool drawable_bar(const Bar& bar) { return std::abs(bar.value) <= 1e100; }  // false for NaN; larger ones overflow the axis
 
 Axis value_axis(const PlotStyle& style, const std::vector<Bar>& bars) {
   double low = 0, high = 0;

@@ -9,7 +9,7 @@
 namespace welkin::observe::image {
 namespace {
 
-// Every fifth entry of the 256 of Turbo (A. Mikhailov, Google, 2019, Apache-2.0); linear in between it is off by at most 1.2 of
+// Every fifth entry of the 256 of Turbo (A. Mikhailov, Google, 2019, Apache-2.0). Linear interpolation is off by at most 1.2 of
 // 255.
 constexpr std::array<uint32_t, 52> kTurbo{
     0x30123b, 0x36215f, 0x3b2f80, 0x3f3e9c, 0x424bb5, 0x4559cb, 0x4666dd, 0x4773eb, 0x4680f6, 0x458cfd, 0x4099ff,
@@ -50,7 +50,7 @@ Color from_oklab(double lightness, double a, double b) {
           srgb_byte(-0.0041960863 * l - 0.7034186147 * m + 1.7076147010 * s)};
 }
 
-// Equal lightness on both sides of the middle; colour rises first, then darkness.
+// Equal lightness on both sides of the middle. Colour increases first, then darkness.
 Color diverging(double share) {
   const double away = 2 * share - 1, strength = std::abs(away);
   const double lightness = 0.975 - 0.60 * std::pow(strength, 1.15);
@@ -82,7 +82,7 @@ ColorScale scale_for(ColorMap map, std::span<const float> values, std::optional<
     smallest = std::min<double>(smallest, value);
     largest = std::max<double>(largest, value);
   }
-  if (smallest > largest) smallest = largest = 0;  // nothing finite
+  if (smallest > largest) smallest = largest = 0;  // no finite values
   if (map == ColorMap::Diverging) {
     largest = std::max(std::abs(smallest), std::abs(largest));
     smallest = -largest;

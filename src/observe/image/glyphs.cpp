@@ -8,9 +8,9 @@
 namespace welkin::observe::image {
 namespace {
 
-// One entry per character from '!' on. A stroke is its kind and then points, two base-36 digits x y each, on a grid on which
-// capitals span y = 0..12, small letters 4..12 and descenders reach 16. Kinds: l straight lines; c an open curve; o a closed one
-// (quadratic B-splines of the points; open ones begin and end at their end points).
+// One entry per character from '!' on. A stroke is a letter for its kind, then points, two base-36 digits x y each, on a grid
+// where capitals span y = 0..12, small letters 4..12 and descenders reach 16. Kinds: l straight lines; c an open curve; o a
+// closed one (quadratic B-splines of the points; open ones begin and end at their end points).
 constexpr std::array<std::string_view, 94> kStrokes{
     "l0008 l0c0c",                        // !
     "l0003 l3033",                        // "
@@ -110,7 +110,7 @@ constexpr std::array<std::string_view, 94> kStrokes{
 
 constexpr double kUnitsPerCapital = 12;
 constexpr double kSpaceWidth = 4 / kUnitsPerCapital;
-constexpr double kDigitWidth = 7 / kUnitsPerCapital;  // digits stand below each other in axis labels
+constexpr double kDigitWidth = 7 / kUnitsPerCapital;  // of equal width, so that digits line up in axis labels
 constexpr int kCurveSteps = 8;
 
 double digit36(char c) { return c <= '9' ? c - '0' : c - 'a' + 10; }

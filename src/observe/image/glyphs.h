@@ -18,7 +18,7 @@ struct Glyph {
 inline constexpr double kGlyphGap = 0.25;     // between letters
 inline constexpr double kStrokeWidth = 0.12;  // of regular weight
 
-// What is not printable ASCII gives the glyph of '?'.
+// Characters other than printable ASCII give the glyph of '?'.
 Glyph glyph_of(char character);
 
 }  // namespace welkin::observe::image

@@ -14,7 +14,7 @@ struct LegendRow {
   Color color;
 };
 
-// In the corner of `inside` with the fewest pixels that are neither white nor grid; nothing without rows.
+// Drawn in the corner of `inside` with the fewest pixels that are neither white nor grid. Draws nothing without rows.
 void draw_legend(Raster& raster, const Rect& inside, const std::vector<LegendRow>& rows);
 
 }  // namespace welkin::observe::image

@@ -14,13 +14,13 @@ enum class Turn { None, Left };  // Left: runs upwards, for the label of a verti
 struct TextStyle {
   double size_px = 10;  // height of a capital letter
   Color color = kInk;
-  Anchor along = Anchor::Start;    // which part of the text stands at the given point, along its direction
+  Anchor along = Anchor::Start;    // the part of the text at the given point, along its direction
   Anchor across = Anchor::Middle;  // Start: top of the capitals, Middle, End: the baseline
   Turn turn = Turn::None;
   bool bold = false;
 };
 
-// From the left edge of the first letter to the right edge of the last, in pixels.
+// Width from the left edge of the first letter to the right edge of the last, in pixels.
 double text_width(std::string_view text, double size_px);
 
 // The largest size up to `wanted_px` at which the text is no wider than `room_px`, not below 60 % of it.

@@ -15,7 +15,7 @@ namespace {
 constexpr double kLineWidth = 1.8;
 constexpr double kMarkerWidth = 6;
 
-// Beyond these the width of an axis would overflow; no curve that anyone looks at goes there.
+// Larger values would overflow the width of an axis; no useful curve has them.
 constexpr double kLargest = 1e100;
 
 bool drawable(double x, double y, AxisScale y_scale) {
@@ -30,7 +30,7 @@ struct Extent {
   bool empty() const { return low > high; }
 };
 
-// Some air around the curves; a single value gets an axis around it.
+// Leaves some space around the curves; a single value gets an axis around it.
 Axis y_axis(const PlotStyle& style, Extent y) {
   const bool log = style.y_scale == AxisScale::Log;
   if (y.empty()) y = log ? Extent{0.1, 1} : Extent{0, 1};
@@ -52,7 +52,7 @@ Axis x_axis(Extent x) {
   return x.low == x.high ? Axis{x.low - 0.5, x.high + 0.5} : Axis{x.low, x.high};
 }
 
-// Runs of drawable points; long series become two points per pixel column (its lowest and highest), which look the same.
+// Runs of drawable points. Long series become two points per pixel column (the lowest and highest), which look the same.
 std::vector<Polyline> runs_of(const Series& series, const PlotArea& area, AxisScale y_scale) {
   std::vector<Polyline> runs(1);
   for (size_t i = 0; i < series.x.size(); ++i) {
@@ -90,7 +90,7 @@ void draw_series(Raster& raster, const PlotArea& area, const Series& series, Col
   raster.stroke(dots, kMarkerWidth, color);
 }
 
-// What a curve left outside of the frame goes back to what was there.
+// Restores the pixels outside of the frame that a curve has overwritten.
 void keep_inside(Raster& raster, const Rect& inside, const Raster& before) {
   for (int y = 0; y < raster.height(); ++y) {
     for (int x = 0; x < raster.width(); ++x) {

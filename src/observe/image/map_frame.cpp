@@ -17,7 +17,7 @@ namespace {
 
 constexpr double kAround = 360;
 
-// The mean step, or nothing where steps differ.
+// The mean step, or nothing if steps differ.
 std::optional<double> even_step(std::span<const double> places) {
   if (places.size() < 2) return std::nullopt;
   const double step = (places.back() - places.front()) / static_cast<double>(places.size() - 1);
@@ -27,7 +27,7 @@ std::optional<double> even_step(std::span<const double> places) {
   return step;
 }
 
-// Each one the next way round the globe from the one before: 350, 0 is 350, 360.
+// Removes jumps at the globe's seam: 350, 0 becomes 350, 360.
 std::vector<double> unwrapped(std::span<const double> longitude) {
   std::vector<double> places(longitude.begin(), longitude.end());
   for (size_t i = 1; i < places.size(); ++i) places[i] = places[i - 1] + std::remainder(places[i] - longitude[i - 1], kAround);
@@ -40,7 +40,7 @@ std::vector<int> backwards(size_t count) {
   return places;
 }
 
-// Of each of so many even rows from north to south the row at the nearest latitude. `latitude` goes one way.
+// For each of the evenly spaced rows from north to south, the row at the nearest latitude. `latitude` is monotonic.
 std::vector<int> nearest_rows(std::span<const double> latitude, double north, double south) {
   const size_t count = latitude.size();
   std::vector<int> rows(count);
@@ -79,7 +79,7 @@ bool set_columns(MapFrame& frame, const std::vector<double>& longitude) {
   frame.west = std::min(longitude.front(), longitude.back()) - half;
   frame.east = std::max(longitude.front(), longitude.back()) + half;
   if (!(frame.east - frame.west <= kAround + 1e-6) || !(std::abs(frame.west) < 1e6)) return false;
-  // What is drawn knows one turn around.
+  // The outlines cover one turn around the globe.
   const double turns = frame.west < -kAround || frame.west >= kAround ? std::floor(frame.west / kAround) * kAround : 0;
   frame.west -= turns, frame.east -= turns;
   if (*step < 0) frame.column_of = backwards(longitude.size());
@@ -90,7 +90,7 @@ int16_t number_at(std::string_view bytes, size_t index) {
   return static_cast<int16_t>(static_cast<uint8_t>(bytes[2 * index]) | static_cast<uint8_t>(bytes[2 * index + 1]) << 8);
 }
 
-// In degrees.
+// The outlines of land in degrees.
 const std::vector<Polyline>& outlines() {
   static const std::vector<Polyline> all = [] {
     const std::string_view bytes = outline_bytes();
@@ -106,8 +106,8 @@ const std::vector<Polyline>& outlines() {
   return all;
 }
 
-// Where a line from `from` to `to` enters and leaves the rectangle, as shares of it (Liang and Barsky, 1984); nothing where it
-// passes by.
+// Finds where a line from `from` to `to` enters and leaves the rectangle, as fractions of it (Liang and Barsky, 1984). Nothing
+// if it passes by.
 std::optional<std::pair<double, double>> inside_share(Point from, Point to, const Rect& rect) {
   double enters = 0, leaves = 1;
   const auto clip = [&](double step, double room) {
@@ -137,7 +137,7 @@ class MapPicture {
     return picture_.y + picture_.height * (frame_.north - latitude) / (frame_.north - frame_.south);
   }
 
-  // Adds what of a line, moved eastwards by `turn`, is inside.
+  // Adds the part inside of a line that is moved eastwards by `turn`.
   void add(const Polyline& line, double turn, std::vector<Polyline>& out) const {
     const Rect inner{picture_.x, picture_.y, picture_.width, picture_.height};
     for (size_t i = 1; i < line.size(); ++i) {
@@ -154,7 +154,7 @@ class MapPicture {
   const MapFrame& frame_;
 };
 
-// The first of these steps of which at most `most` lie in so many degrees.
+// The first of these steps with at most `most` multiples in so many degrees.
 double degree_step(double degrees, double most) {
   for (const double step : {1.0, 2.0, 5.0, 10.0, 15.0, 30.0, 60.0}) {
     if (degrees / step <= most) return step;
@@ -202,7 +202,7 @@ void draw_outlines(Raster& raster, const Rect& picture, const MapFrame& frame) {
   }
   if (lines.empty()) return;
   const double width = std::clamp(picture.width / 700.0, 0.5, 1.6);
-  raster.stroke(lines, 2.4 * width, kHalo);  // dark lines alone are lost on dark fields
+  raster.stroke(lines, 2.4 * width, kHalo);  // dark lines alone would be invisible on dark fields
   raster.stroke(lines, width, kInk);
 }
 

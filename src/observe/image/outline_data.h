@@ -6,8 +6,8 @@
 
 namespace welkin::observe::image {
 
-// 16-bit numbers, low byte first: of each line the number of its points, then longitude and latitude of each in hundredths of a
-// degree. Empty in a build without them.
+// 16-bit numbers, low byte first: for each line the number of its points, then longitude and latitude of each in hundredths of
+// a degree. Empty in a build without outlines.
 std::string_view outline_bytes();
 
 }  // namespace welkin::observe::image

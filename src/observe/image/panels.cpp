@@ -28,7 +28,7 @@ struct PanelLayout {
   bool bar_below = false;
 };
 
-// The part of `place` left for the picture, filled as far as square cells allow.
+// The part of `place` for the picture, as large as square cells allow.
 Rect fit_picture(const Panel& panel, const Rect& place, int taken_x, int taken_y) {
   const double scale = std::min(double(place.width - taken_x) / panel.columns, double(place.height - taken_y) / panel.rows);
   return {0, 0, std::max(1, static_cast<int>(panel.columns * scale)), std::max(1, static_cast<int>(panel.rows * scale))};
@@ -51,7 +51,7 @@ PanelLayout lay_out(const Panel& panel, const Rect& place) {
   return layout;
 }
 
-// The mean of the cells that a pixel covers when the picture is smaller than the field, the one cell when it is larger.
+// The mean of the cells under a pixel if the picture is smaller than the field, the one cell if it is larger.
 double value_under(const Panel& panel, const Rect& picture, int x, int y) {
   const auto range = [](int pixel, int pixels, int cells) {
     const int first = static_cast<int>(int64_t{pixel} * cells / pixels);
@@ -81,7 +81,7 @@ void draw_picture(Raster& raster, const Panel& panel, const Rect& picture, const
   raster.frame(picture, kInk);
 }
 
-// Both ends always, and round numbers between that stay clear of them.
+// Ticks at both ends, and at round numbers between that do not overlap them.
 std::vector<Tick> bar_ticks(const ColorScale& scale) {
   std::vector<Tick> ticks{{scale.low, short_number(scale.low)}};
   for (const Tick& tick : linear_ticks(scale.low, scale.high, 7)) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A figure of several fields side by side, each with its title and colour bar.
+// A figure of several fields side by side, each with a title and colour bar.
 #pragma once
 
 #include <optional>
@@ -15,7 +15,7 @@ namespace welkin::observe::image {
 
 struct Panel {
   std::string title{};
-  std::span<const float> values{};  // rows * columns, row 0 on top unless `map` says otherwise; not finite: no value, shown grey
+  std::span<const float> values{};  // rows * columns, row 0 on top unless `map` says otherwise; not finite: no value, in grey
   int rows = 0;
   int columns = 0;
   ColorMap colors = ColorMap::Turbo;
@@ -32,8 +32,8 @@ struct PanelFigure {
   std::vector<Panel> panels{};
 };
 
-// Cells stay square; each panel is as large as its place allows. Bars stand right of a panel or below it, whichever leaves more
-// room.
+// Cells stay square; each panel is as large as its place allows. Colour bars are to the right of a panel or below it, whichever
+// leaves more room.
 Raster draw_panels(const PanelFigure& figure);
 
 }  // namespace welkin::observe::image

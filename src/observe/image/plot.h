@@ -38,7 +38,7 @@ struct Bar {
 
 Raster draw_lines(const PlotStyle& style, const std::vector<Series>& series);
 
-// From zero up or down, each with its value; linear scale only.
+// Bars from zero up or down, each with its value; linear scale only.
 Raster draw_bars(const PlotStyle& style, const std::vector<Bar>& bars);
 
 }  // namespace welkin::observe::image

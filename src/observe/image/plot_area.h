@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The frame of a plot: where data goes, and everything around it. Internal to the plots.
+// The frame of a plot: the area for data, and its surroundings. Internal to the plots.
 #pragma once
 
 #include <array>
@@ -10,7 +10,7 @@
 
 namespace welkin::observe::image {
 
-// A stretch of numbers laid on a stretch of pixels.
+// Maps a range of numbers to a range of pixels.
 struct Axis {
   double low = 0;
   double high = 1;
@@ -19,13 +19,13 @@ struct Axis {
   double share(double value) const;  // 0 at low, 1 at high
 };
 
-// Okabe and Ito, "Color Universal Design" (2008), without black and the yellow that white swallows.
+// Okabe and Ito, "Color Universal Design" (2008), without black and without the yellow, which is invisible on white.
 inline constexpr std::array<Color, 6> kPalette{
     {{0, 114, 178}, {213, 94, 0}, {0, 158, 115}, {204, 121, 167}, {86, 180, 233}, {230, 159, 0}}};
 
 class PlotArea {
  public:
-  // `x_ticks` and `y_ticks` decide the room for labels.
+  // `x_ticks` and `y_ticks` determine the room for labels.
   PlotArea(const PlotStyle& style, Axis x, Axis y, std::vector<Tick> x_ticks, std::vector<Tick> y_ticks);
 
   const Rect& inside() const { return inside_; }

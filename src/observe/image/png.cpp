@@ -14,7 +14,7 @@
 namespace welkin::observe::image {
 namespace {
 
-// libpng's simplified interface: it keeps the longjmp of its errors to itself.
+// libpng's simplified interface, which keeps the longjmp of its errors internal.
 struct PngImage : png_image {
   PngImage() : png_image{} { version = PNG_IMAGE_VERSION; }
   ~PngImage() { png_image_free(this); }
@@ -22,7 +22,7 @@ struct PngImage : png_image {
   PngImage& operator=(const PngImage&) = delete;
 };
 
-// Section 11.3.3.4: keyword, not compressed, of no language, without a translated keyword, UTF-8.
+// Section 11.3.3.4: keyword, not compressed, no language, no translated keyword, UTF-8.
 std::string text_chunk(const Raster& raster) {
   constexpr std::string_view kHead("Description\0\0\0\0\0", 16);
   return png_chunk("iTXt", cat(kHead, join(raster.texts(), "\n")));

@@ -15,7 +15,7 @@ inline constexpr size_t kPngLengthBytes = 4, kPngTypeBytes = 4, kPngCrcBytes = 4
 
 std::string big_endian(uint32_t value);
 
-// Length, type, data and checksum.
+// A whole chunk: length, type, data and checksum.
 std::string png_chunk(const std::string& type, std::string_view data);
 
 }  // namespace welkin::observe::image

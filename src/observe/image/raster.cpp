@@ -19,7 +19,7 @@ double distance_to_segment(Point p, Point a, Point b) {
   return std::hypot(p.x - a.x - along * dx, p.y - a.y - along * dy);
 }
 
-// A window of the raster with one coverage per pixel.
+// A part of the raster with one coverage per pixel.
 class CoverageMask {
  public:
   CoverageMask(const Rect& window)

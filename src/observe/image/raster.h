@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A picture in memory: 8-bit RGB, row-major, row 0 on top; pixel (x, y) covers [x, x+1) x [y, y+1). What is drawn outside is cut
-// off.
+// A picture in memory: 8-bit RGB, row-major, row 0 on top; pixel (x, y) covers [x, x+1) x [y, y+1). Drawing outside is
+// clipped.
 #pragma once
 
 #include <cstdint>
@@ -54,10 +54,10 @@ class Raster {
   void fill(const Rect& rect, Color color);
   void frame(const Rect& rect, Color color);  // one pixel wide, just outside of `rect`
 
-  // Antialiased, with round ends and joins. All lines count as one shape: where they overlap nothing gets darker.
+  // Antialiased, with round ends and joins. All lines form one shape: overlaps do not get darker.
   void stroke(std::span<const Polyline> lines, double width, Color color);
 
-  // What was lettered on it, in order (lettering.h).
+  // Texts drawn on it, in order (lettering.h).
   const std::vector<std::string>& texts() const { return texts_; }
   void note_text(std::string_view text) { texts_.emplace_back(text); }
 

@@ -16,7 +16,7 @@ std::string formatted(const char* format, Values... values) {
   return text.data();
 }
 
-// The smallest of 1, 2, 5 times a power of ten of which at most `most` multiples lie in [low, high].
+// The smallest of 1, 2, 5 times a power of ten with at most `most` multiples in [low, high].
 double round_step(double low, double high, int most) {
   double power = std::pow(10.0, std::floor(std::log10((high - low) / most)));
   for (;; power *= 10) {
@@ -50,14 +50,14 @@ std::string tick_label(double value, double step, double largest) {
 
 std::vector<Tick> linear_ticks(double low, double high, int most) {
   const double largest = std::max(std::abs(low), std::abs(high));
-  // Below these widths neighbouring ticks are the same double.
+  // Below these widths neighbouring ticks would be the same double.
   if (!(high - low > std::max(1e-12 * largest, 1e-250)) || !std::isfinite(high - low) || most < 2) return {};
   const double step = round_step(low, high, most);
   const double slack = 1e-9 * (high - low);
   std::vector<Tick> ticks;
   for (double index = std::ceil((low - slack) / step); index * step <= high + slack && static_cast<int>(ticks.size()) < most;
        ++index) {
-    const double value = index == 0 ? 0.0 : index * step;  // no "-0"
+    const double value = index == 0 ? 0.0 : index * step;  // avoids "-0"
     ticks.push_back({value, tick_label(value, step, largest)});
   }
   return ticks;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Round numbers for axes.
+// Ticks at round numbers for axes.
 #pragma once
 
 #include <string>
@@ -16,7 +16,7 @@ struct Tick {
 // decimals.
 std::vector<Tick> linear_ticks(double low, double high, int most);
 
-// 1, 2 and 5 times powers of ten inside [low, high], 0 < low, where these are at most `most`; else the powers alone, not all
+// 1, 2 and 5 times powers of ten inside [low, high], 0 < low, if these are at most `most`; else the powers alone, not all
 // labelled.
 std::vector<Tick> log_ticks(double low, double high, int most);
 

@@ -33,7 +33,7 @@ void Console::line(std::string_view text) {
 
 void Console::status(std::string_view text) {
   if (!terminal_) return;
-  // One column stays free: a full last column makes some terminals wrap.
+  // Leaves one column free: a full last column makes some terminals wrap.
   const auto room = static_cast<size_t>(std::max(columns() - 1, 1));
   const std::lock_guard lock(mutex_);
   status_ = std::string(text.substr(0, room));

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The one place that writes to the user's terminal (or to the pipe or file in its stead): whole lines, and at most one status
-// line that stays at the bottom. Thread-safe. Passed down by the verb; nothing else of the library prints.
+// All output to the user's terminal (or the pipe or file in its place): whole lines, and at most one status line that stays
+// at the bottom. Thread-safe. The verb passes it down; nothing else in the library prints.
 #pragma once
 
 #include <mutex>
@@ -26,11 +26,11 @@ class Console {
   bool is_terminal() const { return terminal_; }
   int columns() const;
 
-  // Writes text and a line end in one go; a status line moves below it. What the system refuses is dropped: no console, no run
-  // lost. After a reader that went away (EPIPE) nothing is written any more.
+  // Writes text and a line end at once; a status line moves below it. Errors are ignored: a run must not end for its console.
+  // After the reader has gone (EPIPE) nothing more is written.
   void line(std::string_view text);
 
-  // Shows or replaces the status line, cut to the width; nothing where there is no terminal.
+  // Shows or replaces the status line, cut to the width. Does nothing without a terminal.
   void status(std::string_view text);
   void clear_status();
 
@@ -39,7 +39,7 @@ class Console {
 
   ConsoleOptions options_;
   bool terminal_ = false;
-  bool closed_ = false;  // by the reader at the other end
+  bool closed_ = false;  // the reader at the other end has closed it
   std::mutex mutex_;
   std::string status_;
 };

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Numbers that accumulate while a run goes on: means that can be saved and resumed, windows with robust statistics, throughput.
+// Meters for a run: means that can be saved and resumed, windows with robust statistics, throughput.
 #pragma once
 
 #include <cstddef>
@@ -31,7 +31,7 @@ class Window {
   size_t count() const { return values_.size(); }
   double mean() const;
   double median() const { return quantile(0.5); }
-  double spread() const { return quantile(0.75) - quantile(0.25); }  // the interquartile range: one slow step does not move it
+  double spread() const { return quantile(0.75) - quantile(0.25); }  // the interquartile range: insensitive to one slow step
   double quantile(double share) const;                               // linear between order statistics, share in [0, 1]
 
  private:

@@ -32,13 +32,13 @@ std::string csv_cell(std::string_view text) {
   return cell + '"';
 }
 
-// As many digits as bring the same number back.
+// As many digits as needed to read the same number back.
 std::string csv_number(double value) {
   std::array<char, 32> digits{};
   return {digits.data(), std::to_chars(digits.data(), digits.data() + digits.size(), value).ptr};
 }
 
-// The cells of a header line; nothing where a quote does not end.
+// The cells of a header line; nothing if a quote is not closed.
 std::optional<std::vector<std::string>> csv_cells(std::string_view line) {
   std::vector<std::string> cells(1);
   bool quoted = false;
@@ -63,7 +63,7 @@ std::optional<int64_t> step_of_row(std::string_view row) {
   return step;
 }
 
-// Whole lines only: a row that a killed run left half done is none.
+// Whole lines only: a killed run may have left an incomplete row.
 std::vector<std::string_view> csv_lines(std::string_view text) {
   std::vector<std::string_view> lines;
   for (size_t end = 0; (end = text.find('\n')) != std::string_view::npos; text.remove_prefix(end + 1)) {
@@ -144,7 +144,7 @@ std::string MetricsCsv::text_of(const Row& row) const {
   return line + "\n";
 }
 
-// Another column: the header, and an empty cell more in every earlier row.
+// Adds a column: the header, and an empty cell in every earlier row.
 void MetricsCsv::widen() {
   const std::string cells(tags_.size() - columns_in_file_, ',');
   std::string text = header();

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The scalars of a run as one table, metrics.csv: a row per step at which there are some, a column per tag (RFC 4180, for pandas
+// The scalars of a run as one table, metrics.csv: a row per step with scalars, a column per tag (RFC 4180, for pandas
 // and spreadsheets). Cells without a value are empty. One writer per run. Not thread-safe.
 #pragma once
 
@@ -15,13 +15,13 @@ namespace welkin::observe {
 
 class MetricsCsv {
  public:
-  // `resume_from`: the file goes on, without its rows from that step on. Empty: it begins, and a file that is there becomes
-  // metrics.old-<n>.csv; so does one that is no such table. Throws DataError.
+  // `resume_from`: continues the file without its rows from that step on. Empty: begins a new file; an existing one is renamed
+  // to metrics.old-<n>.csv, as is any file that is not such a table. Throws DataError.
   MetricsCsv(std::filesystem::path path, std::optional<int64_t> resume_from);
 
-  // Steps never go down. Values of one step stand in one row.
+  // Steps never decrease. Values of one step share a row.
   void add(std::string_view tag, double value, int64_t step, int64_t epoch);
-  // Hands all rows to the system. When that fails (DataError) they stay, to be written with the next ones.
+  // Passes all rows to the system. On failure (DataError) they are kept and written with the next ones.
   void flush();
 
  private:
@@ -39,9 +39,9 @@ class MetricsCsv {
 
   std::filesystem::path path_;
   std::vector<std::string> tags_;
-  size_t columns_in_file_ = 0;  // of tags
-  std::vector<Row> rows_;       // not in the file, or the last one of it: that may still grow, and every flush rewrites it
-  uint64_t end_ = 0;            // of what in the file is final
+  size_t columns_in_file_ = 0;  // number of tags with a column in the file
+  std::vector<Row> rows_;       // rows not in the file, and its last one, which may still change: every flush rewrites it
+  uint64_t end_ = 0;            // end of the final part of the file
 };
 
 }  // namespace welkin::observe

@@ -60,7 +60,7 @@ double Progress::rate() const {
 }
 
 std::string Progress::facts(std::string_view note) const {
-  const int width = static_cast<int>(cat(options_.total).size());  // of the end: a line that grows makes the bar jump
+  const int width = static_cast<int>(cat(options_.total).size());  // of the total: a growing number would move the bar
   std::string text = options_.total > 0
                          ? print("%*lld/%lld", width, static_cast<long long>(done_), static_cast<long long>(options_.total))
                          : cat(done_);

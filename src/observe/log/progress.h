@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Progress of a loop with a known end: a bar with rate and remaining time on a terminal, now and then a plain line elsewhere.
+// Progress of a loop of known length: a bar with rate and remaining time on a terminal, an occasional plain line elsewhere.
 // update() costs one clock read unless it is time to draw. One thread.
 #pragma once
 
@@ -15,13 +15,13 @@ namespace welkin::observe {
 
 struct ProgressOptions {
   std::string title{};           // "epoch 3"
-  int64_t total = 0;             // in units; 0 when unknown: then no bar, share and remaining time
+  int64_t total = 0;             // in units; 0: unknown, then without bar, share and remaining time
   std::string unit = "samples";  // what is counted
-  // The loop is a part of a run, of which so many units and seconds follow: the run's remaining time is shown, too.
+  // Units and seconds of the run after this loop: with them the run's remaining time is shown, too.
   int64_t rest = 0;
   double rest_s = 0;
   double terminal_interval_s = 0.1;
-  double plain_interval_s = 30;     // between lines where there is no terminal
+  double plain_interval_s = 30;     // between lines if there is no terminal
   std::function<double()> now_s{};  // seconds of a monotonic clock; empty: the system's
 };
 
@@ -33,10 +33,10 @@ class Progress {
   Progress(const Progress&) = delete;
   Progress& operator=(const Progress&) = delete;
 
-  // `done` of `total` units; `note` is shown at the end ("loss 0.0123").
+  // `done` of `total` units; `note` appears at the end ("loss 0.0123").
   void update(int64_t done, std::string_view note = {});
 
-  // Takes the bar away; without a terminal writes the last line if there was one before.
+  // Removes the bar. Without a terminal it writes a last line if there was one before.
   void finish();
 
  private:

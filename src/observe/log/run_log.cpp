@@ -14,7 +14,7 @@
 namespace welkin::observe {
 namespace {
 
-// Python's names.
+// The names of levels in Python.
 std::string_view level_name(LogLevel level) {
   constexpr std::array<std::string_view, 4> kNames{"DEBUG", "INFO", "WARNING", "ERROR"};
   return kNames[static_cast<size_t>(level)];
@@ -49,12 +49,12 @@ void RunLog::open_file(const std::filesystem::path& path) {
 void RunLog::log(LogLevel level, std::string_view message) {
   if (!enabled(level)) return;
   const std::string line = format_log_line(now_milliseconds(), level, message);
-  const std::lock_guard lock(mutex_);  // the same order of lines on the console and in the file
+  const std::lock_guard lock(mutex_);  // so that console and file have the same order of lines
   console_.line(line);
   if (file_) append_to_file(line + "\n");
 }
 
-// A log that cannot be written does not end a run that may have days behind it: it is said once, and tried again with every line.
+// An error of the log file must not end a run that may have lasted days. It is reported once; every line tries again.
 void RunLog::append_to_file(const std::string& line) {
   try {
     write_fully(file_, path_, line);

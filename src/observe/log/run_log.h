@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The log of a run, in the format of Python's logging as the tutorials set it up: `YYYY-MM-DD HH:MM:SS,mmm - root - INFO -
-// message`. Goes to the console, and from open_file() on also to a file. Thread-safe.
+// The log of a run, in the format of Python's logging in the tutorials: `YYYY-MM-DD HH:MM:SS,mmm - root - INFO -
+// message`. Goes to the console, and after open_file() also to a file. Thread-safe.
 #pragma once
 
 #include <filesystem>
@@ -26,7 +26,7 @@ class RunLog {
   // `console` must outlive the log.
   explicit RunLog(Console& console, RunLogOptions options = {}) : console_(console), options_(options) {}
 
-  // From now on every line is also appended to this file, which is made if absent. Throws DataError.
+  // From now on every line is also appended to this file, which is created if absent. Throws DataError.
   void open_file(const std::filesystem::path& path);
 
   void debug(std::string_view message) { log(LogLevel::Debug, message); }
@@ -49,8 +49,8 @@ class RunLog {
   bool file_failing_ = false;
 };
 
-// The line without its end; `milliseconds` since 1970, shown in local time. "\n" inside a message stays: later lines carry no
-// prefix.
+// The line without its line end; `milliseconds` since 1970, shown in local time. "\n" inside a message is kept; later lines
+// have no prefix.
 std::string format_log_line(int64_t milliseconds, LogLevel level, std::string_view message);
 
 }  // namespace welkin::observe

@@ -17,7 +17,7 @@ using Json = nlohmann::ordered_json;
 
 Json number_or_null(const std::optional<double>& value) { return value && std::isfinite(*value) ? Json(*value) : Json(); }
 
-// Prometheus: backslash, quote and end of line are escaped inside of a label.
+// Prometheus: escapes backslash, quote and line end inside of a label.
 std::string label_text(const std::string& text) {
   std::string escaped;
   for (const char c : text) {

@@ -21,7 +21,7 @@ class Table {
   // As many cells as columns.
   void add_row(std::vector<std::string> cells);
 
-  // Titles, a rule, the rows; columns two blanks apart, no blanks at line ends, every line ended. UTF-8 counts by code point.
+  // Titles, a rule, and the rows, two blanks between columns and none at line ends. Every line is ended. UTF-8 counts by code
   std::string text() const;
 
  private:

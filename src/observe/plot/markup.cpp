@@ -22,7 +22,7 @@ std::string escaped_markup(std::string_view words) {
         out += "&quot;";
         break;
       default:
-        if (static_cast<unsigned char>(c) >= 0x20 || c == '\t') out += c;  // XML has no other control characters
+        if (static_cast<unsigned char>(c) >= 0x20 || c == '\t') out += c;  // XML allows no other control characters
     }
   }
   return out;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Line, bar and lane plots as SVG, for pages and reports: sharp at any size, text that can be searched. Pictures of fields and
-// plots inside event files are image/. Pure functions: no file is written here.
+// Line, bar and lane plots as SVG, for pages and reports: sharp at any size, with searchable text. image/ has pictures of
+// fields and plots for event files. Pure functions: they write no file.
 #pragma once
 
 #include <optional>
@@ -20,8 +20,8 @@ struct PlotAxis {
 
 struct Curve {
   std::string label{};                // in the legend; empty: not listed
-  std::vector<double> x{}, y{};       // as many of one as of the other; not finite: a gap
-  std::vector<double> low{}, high{};  // of each y, drawn as a bar through the point; empty: none
+  std::vector<double> x{}, y{};       // of equal length; not finite: a gap
+  std::vector<double> low{}, high{};  // error bar through each point; empty: none
   bool dashed = false;                // for limits and ideals
   bool markers = true;                // a dot at each point
 };
@@ -40,29 +40,29 @@ struct BarGroup {
 
 struct BarPlot {
   std::string title{};
-  PlotAxis y{};                       // linear: bars stand on 0
-  std::vector<std::string> series{};  // their names; at least one, and no legend where it is the only one
+  PlotAxis y{};                       // linear: bars begin at 0
+  std::vector<std::string> series{};  // names; at least one, and no legend for a single one
   std::vector<BarGroup> groups{};
-  bool stacked = false;  // the series of a group on top of each other, for shares; else side by side, each with its number
+  bool stacked = false;  // series of a group on top of each other, for shares; else side by side, each with its number
   int width = 800, height = 480;
 };
 
-// A stretch of time, in the units of its plot.
+// An interval of time, in the units of its plot.
 struct LaneBox {
   double begin = 0, end = 0;
-  std::string text{};  // inside, where there is room
-  size_t kind = 0;     // its colour: a place in LanePlot::kinds
+  std::string text{};  // text inside, if there is room
+  size_t kind = 0;     // index into LanePlot::kinds, which determines the colour
 };
 
 struct Lane {
-  std::string label{};  // before it
+  std::string label{};  // text before the lane
   std::vector<LaneBox> boxes{};
 };
 
-// What several workers do over time, which begins at 0: one lane below the other, as high as they need.
+// Activity of several workers over time, which begins at 0: one lane below the other, as high as they need.
 struct LanePlot {
   std::string title{};
-  std::vector<std::string> kinds{};  // names of the colours; those that occur stand in the legend
+  std::vector<std::string> kinds{};  // names of the colours; used ones are in the legend
   std::vector<Lane> lanes{};
   int width = 1000;
 };
@@ -75,16 +75,16 @@ struct CellPlot {
   double largest = 50;           // of either sign: the deepest colour
 };
 
-// A whole SVG document. InternalError where a curve has unequal numbers of x and y, or a group another number of values than
-// there are series or columns, or a box a kind without a name.
+// A whole SVG document. InternalError if a curve has unequal numbers of x and y, a group does not have one value per
+// series or column, or a box has a kind without a name.
 std::string svg(const LinePlot& plot);
 std::string svg(const BarPlot& plot);
 std::string svg(const LanePlot& plot);
 std::string svg(const CellPlot& plot);
-// Several in one document, from left to right.
+// Several plots in one document, from left to right.
 std::string svg_row(const std::vector<LinePlot>& plots);
 
-// Pages of one width below one another as one document, under a title.
+// Pages of one width as one document, below one another, under a title.
 std::string stacked(const std::string& title, const std::vector<std::string>& pages);
 
 }  // namespace welkin::observe

@@ -9,13 +9,13 @@
 namespace welkin::observe {
 namespace {
 
-constexpr double kGroupShare = 0.8;  // of a group's room that its bars take
+constexpr double kGroupShare = 0.8;  // fraction of a group's room for its bars
 constexpr double kTurn = 30;         // degrees, of labels that are wider than their room
-constexpr double kLabelShare = 0.5;  // of the page's height that turned labels take at the most
+constexpr double kLabelShare = 0.5;  // largest fraction of the page's height for turned labels
 
-bool begins_character(char byte) { return (static_cast<unsigned char>(byte) & 0xC0) != 0x80; }  // of UTF-8
+bool begins_character(char byte) { return (static_cast<unsigned char>(byte) & 0xC0) != 0x80; }  // in UTF-8
 
-// Its beginning and its end, so wide at the most.
+// Shortens a label to its beginning and end, at most `width` wide.
 std::string shortened(const std::string& label, double width) {
   if (text_width(label, 12) <= width) return label;
   for (size_t kept = label.size() / 2; kept > 0; --kept) {
@@ -39,7 +39,7 @@ class BarDrawing {
     label_width_ = is_turned_ ? std::min(widest_label(), kLabelShare * plot_.height / rise) : widest_label();
     if (is_turned_) text_.label_room = 16 + label_width_ * rise;
     box_ = frame_box(plot_.width, plot_.height, text_, y_);
-    find_range(box_.height);  // turned labels may have left the bars half of the height
+    find_range(box_.height);  // turned labels may have reduced the bars' height
     box_ = frame_box(plot_.width, plot_.height, text_, y_);
     draw_frame(page_, box_, text_, y_, plot_.width);
     for (size_t i = 0; i < plot_.groups.size(); ++i) draw_group(plot_.groups[i], box_.left + static_cast<double>(i) * room());
@@ -58,7 +58,7 @@ class BarDrawing {
     return widest;
   }
 
-  // `height` of the box in which the bars stand.
+  // `height`: of the box of the bars.
   void find_range(double height) {
     double low = 0, high = 0;
     for (const BarGroup& group : plot_.groups) {
@@ -73,7 +73,7 @@ class BarDrawing {
       low = std::min(low, down), high = std::max(high, up);
     }
     if (low == high) high = 1;
-    constexpr double kNumber = 18;  // its height: one stands on the highest bar
+    constexpr double kNumber = 18;  // height of the number on the highest bar
     const double air = std::max(0.08, kNumber / std::max(height - 2 * kNumber, kNumber)) * (high - low);
     PlotAxis axis = plot_.y;
     axis.scale = PlotScale::Linear;
@@ -135,7 +135,7 @@ class BarDrawing {
   AxisRange y_;
   PlotBox box_;
   bool is_turned_ = false;
-  double label_width_ = 0;  // at most
+  double label_width_ = 0;  // largest label width
 };
 
 }  // namespace

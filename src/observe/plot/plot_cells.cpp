@@ -11,14 +11,14 @@ namespace welkin::observe {
 namespace {
 
 constexpr double kCellHeight = 24, kLeastWidth = 44, kCellsTop = 64, kCellMargin = 12;
-constexpr double kDark = 0.45;  // share of the deepest colour from which a number is white
+constexpr double kDark = 0.45;  // fraction of the deepest colour above which a number is white
 
 std::string fill_of(double value, double largest) {
   const image::Color color = image::color_at(image::ColorMap::Diverging, 0.5 - 0.5 * std::clamp(value / largest, -1.0, 1.0));
   return cat("rgb(", int{color.red}, ",", int{color.green}, ",", int{color.blue}, ")");
 }
 
-// Of a column: what it and its numbers take.
+// Width of a column with its label and numbers.
 double column_width(const std::string& label) { return std::max(kLeastWidth, text_width(label, 12) + 10); }
 
 }  // namespace

@@ -36,7 +36,7 @@ std::vector<image::Tick> given_ticks(const std::vector<double>& values) {
   return ticks;
 }
 
-// A width of zero is no axis.
+// Widens a range of zero width, which would be no axis.
 void widen_point(double& low, double& high, PlotScale scale) {
   if (low < high) return;
   if (low > high) low = scale == PlotScale::Log ? 0.1 : 0, high = 1;  // no values

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What line and bar plots share: the SVG page, axes, and the frame with titles and legend. Internal to the plots.
+// Shared by line and bar plots: the SVG page, axes, and the frame with titles and legend. Internal to the plots.
 #pragma once
 
 #include <sstream>
@@ -22,7 +22,7 @@ struct PlotBox {
   double bottom() const { return top + height; }
 };
 
-// "#0072b2", from image/'s palette, over and over.
+// "#0072b2" and so on, repeating image/'s palette.
 std::string plot_color(size_t index);
 
 inline constexpr std::string_view kPlotInk = "#262626";
@@ -36,10 +36,10 @@ struct TextStyle {
   std::string_view color = kPlotInk;
 };
 
-// Pixels that a text takes, about: no font is at hand.
+// Approximate width of a text in pixels: there is no font here.
 double text_width(std::string_view text, double size);
 
-// Elements in the order of their drawing.
+// The page's elements in drawing order.
 class SvgPage {
  public:
   SvgPage(int width, int height);
@@ -55,7 +55,7 @@ class SvgPage {
   std::ostringstream out_;
 };
 
-// An axis with its ends and ticks decided.
+// An axis with fixed ends and ticks.
 struct AxisRange {
   double low = 0, high = 1;
   PlotScale scale = PlotScale::Linear;
@@ -65,7 +65,7 @@ struct AxisRange {
   double share(double value) const;  // 0 at low, 1 at high
 };
 
-// `low` and `high` are the values' (low > high: there are none); `air` is the share of the width that is left at either end.
+// `low` and `high`: range of the values (low > high: none); `air`: fraction of the width left free at either end.
 AxisRange axis_range(const PlotAxis& axis, double low, double high, double air, int most_ticks);
 
 struct LegendEntry {
@@ -80,9 +80,9 @@ struct FrameText {
   double label_room = 20;  // below the frame, for the labels of the x axis
 };
 
-// Where the data go: what the titles, labels and legend of a page leave.
+// The area for data: the page without titles, labels and legend.
 PlotBox frame_box(int width, int height, const FrameText& text, const AxisRange& y);
-// Grid and labels of the y axis, titles, legend.
+// Draws grid and labels of the y axis, titles and legend.
 void draw_frame(SvgPage& page, const PlotBox& box, const FrameText& text, const AxisRange& y, int page_width);
 
 }  // namespace welkin::observe

@@ -16,7 +16,7 @@ namespace {
 constexpr double kLaneHeight = 26, kLaneTop = 70, kLaneLabels = 64, kLaneMargin = 12;
 constexpr double kLaneTextSize = 11;
 
-// Of a text on this colour of the palette, whichever contrasts more (relative luminance of WCAG 2.1).
+// Black or white for a text on this colour of the palette, whichever contrasts more (relative luminance of WCAG 2.1).
 std::string_view ink_on(size_t color) {
   const image::Color under = image::kPalette[color % image::kPalette.size()];
   const auto linear = [](uint8_t level) { return std::pow(level / 255.0, 2.2); };
@@ -32,7 +32,7 @@ double end_of(const LanePlot& plot) {
   return end;
 }
 
-// Those that occur, from left to right.
+// Draws the legend of the used kinds, from left to right.
 void draw_kinds(SvgPage& page, const LanePlot& plot) {
   std::set<size_t> used;
   for (const Lane& lane : plot.lanes) {

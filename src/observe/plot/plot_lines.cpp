@@ -69,7 +69,7 @@ class LineDrawing {
     return entries;
   }
 
-  // Values outside of axes that were given stay at the frame's edge.
+  // Values outside of given axes stay at the frame's edge.
   PlotPoint place(double x, double y) const {
     return {box_.left + std::clamp(x_.share(x), 0.0, 1.0) * box_.width,
             box_.bottom() - std::clamp(y_.share(y), 0.0, 1.0) * box_.height};
@@ -104,7 +104,7 @@ class LineDrawing {
 std::string svg(const LinePlot& plot) { return LineDrawing(plot).draw(); }
 
 std::string svg_row(const std::vector<LinePlot>& plots) {
-  constexpr std::string_view kRoot = "<svg ";  // with which each document begins
+  constexpr std::string_view kRoot = "<svg ";  // the beginning of each document
   int width = 0, height = 0;
   std::string drawings;
   for (const LinePlot& plot : plots) {

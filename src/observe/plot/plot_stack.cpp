@@ -24,7 +24,7 @@ int length_in_tag(std::string_view page, std::string_view name) {
 }  // namespace
 
 std::string stacked(const std::string& title, const std::vector<std::string>& pages) {
-  constexpr double kBoldShare = 1.1;  // by which bold letters are wider
+  constexpr double kBoldShare = 1.1;  // factor by which bold letters are wider
   int width = static_cast<int>(text_width(title, 15) * kBoldShare) + 24, height = kStackTitle;
   for (const std::string& page : pages) {
     width = std::max(width, length_in_tag(page, "width"));

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// PATH or LABEL=PATH of a command line.
+// Parses PATH or LABEL=PATH of a command line.
 #pragma once
 
 #include <filesystem>
@@ -12,7 +12,7 @@ struct LabelledPath {
   std::filesystem::path path;
 };
 
-// A path may hold a '=': what exists as it stands is a path.
+// A path may contain '=': an argument that exists as a path is a path.
 inline LabelledPath parse_labelled_path(const std::string& argument) {
   const size_t equals = argument.find('=');
   if (equals == std::string::npos || equals == 0 || std::filesystem::exists(argument)) return {{}, argument};

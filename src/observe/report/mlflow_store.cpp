@@ -24,7 +24,7 @@ int64_t milliseconds_of(double seconds) {
   return std::isfinite(seconds) ? std::llround(std::clamp(seconds, 0.0, 1e11) * kMillisecondsPerSecond) : 0;
 }
 
-// Two hashes, for the 32 digits of MLflow's identities.
+// Two hashes, which give the 32 digits of an MLflow run id.
 std::string run_identity(const RunHistory& run) {
   const std::string place = run.folder.string();
   return hex_digits(fnv1a64(place)) + hex_digits(fnv1a64("run " + place));
@@ -35,7 +35,7 @@ std::string experiment_identity(const std::string& name) {
   return cat(fnv1a64(name) % kDigits + kLeast);
 }
 
-// A YAML text in double quotes.
+// Quotes a YAML text.
 std::string yaml_text(std::string_view words) {
   std::string out = "\"";
   for (const char c : words) {
@@ -76,7 +76,7 @@ std::string metric_lines(const std::vector<ScalarPoint>& points) {
   return lines;
 }
 
-// Tag to file: a name that is no other metric's folder ("Loss" beside "Loss/train") and no other metric's file ("a<b", "a>b").
+// Maps tags to file names that are no other metric's folder ("Loss" beside "Loss/train") and no other's file ("a<b", "a>b").
 std::map<std::string, std::string> metric_files(const RunHistory& run) {
   std::vector<std::string> names;
   for (const auto& [tag, points] : run.scalars.by_tag) names.push_back(mlflow_name(tag));
@@ -110,7 +110,7 @@ void write_run(const fs::path& experiment, const std::string& experiment_id, con
   write_into(folder / "tags" / "mlflow.source.name", "welkin");
   write_into(folder / "tags" / "welkin.folder", run.folder.string());
   make_folders(folder / "artifacts");
-  // Last: a run is there with its meta.yaml.
+  // Written last: a run exists once it has a meta.yaml.
   write_into(folder / "meta.yaml",
              cat("artifact_uri: ", yaml_text("file://" + (folder / "artifacts").string()), "\nend_time: ",
                  status == 1 ? "null" : cat(milliseconds_of(last_time(run))), "\nentry_point_name: ''\nexperiment_id: '",
@@ -127,7 +127,7 @@ std::string mlflow_name(std::string_view tag) {
   for (char& letter : name) {
     if (kAllowed.find(letter) == kAllowed.npos) letter = '_';
   }
-  // No part of it may lead out of its folder, or be none.
+  // No part of the name may be empty, or lead out of its folder.
   std::string safe;
   for (size_t at = 0; at <= name.size();) {
     const size_t end = std::min(name.find('/', at), name.size());

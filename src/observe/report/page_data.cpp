@@ -20,14 +20,14 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-// A page of these stays below 10 MB of numbers, and is drawn in well under two seconds.
+// Limits that keep a page below 10 MB of numbers and drawn in well under two seconds.
 constexpr size_t kMostPoints = 250000, kMostOfCurve = 2000, kLeastOfCurve = 100;
 constexpr size_t kMostPictureBytes = size_t{12} << 20;
 constexpr size_t kMostPhases = 200;
 
 std::string json_text(const Json& json) { return json.dump(-1, ' ', false, Json::error_handler_t::replace); }
 
-// Numbers as short as they can be read back; those of event files are float32. Not finite: null.
+// Numbers as short as possible without loss; those of event files are float32. Not finite: null.
 void add_number(std::string& out, double value) {
   std::array<char, 32> text{};
   const auto narrow = static_cast<float>(value);
@@ -51,7 +51,7 @@ void add_list(std::string& out, const char* name, std::span<const ScalarPoint> p
   out += ']';
 }
 
-// {"n": of how many points, "step": [...], "time": [...], "value": [...]}
+// {"n": number of all points, "step": [...], "time": [...], "value": [...]}
 void add_curve(std::string& out, const std::vector<ScalarPoint>& points, double start, size_t most) {
   constexpr double kPerSecond = 1000;
   const std::vector<ScalarPoint> kept = thinned(points, most);
@@ -71,7 +71,7 @@ size_t points_of_curve(const std::vector<RunHistory>& runs) {
   return std::clamp(kMostPoints / curves, kLeastOfCurve, kMostOfCurve);
 }
 
-// How many pictures of each tag of a run fit; the newest are always there.
+// Number of pictures per tag of a run that fit; the newest are always kept.
 size_t pictures_of_tag(const std::vector<RunHistory>& runs) {
   size_t bytes = 0, most = 1;
   for (const RunHistory& run : runs) {
@@ -158,7 +158,7 @@ Json optional_json(const std::optional<T>& value) {
   return value ? Json(*value) : Json();
 }
 
-// What of a run is not curves, without the closing brace.
+// Data of a run except its curves, without the closing brace.
 std::string run_text(const RunHistory& run, const RunFigures& figures, const std::vector<std::string>& keys, size_t most_pictures,
                      size_t& bytes_left) {
   const Json json = {{"label", run.label},
@@ -176,7 +176,7 @@ std::string run_text(const RunHistory& run, const RunFigures& figures, const std
   return text;
 }
 
-// These letters stand in no number and no name of ours: they are in strings.
+// Escapes <, > and &. They occur in no number and none of our keys, so only within strings.
 std::string without_markup(const std::string& json) {
   std::string out;
   out.reserve(json.size() + json.size() / 100);

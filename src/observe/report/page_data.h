@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the page shows, as one JSON text that its script reads. Internal to the report.
+// The page's data as one JSON text, which its script reads. Internal to the report.
 #pragma once
 
 #include <string>
@@ -10,10 +10,10 @@
 
 namespace welkin::observe {
 
-// Without <, > and &: it can stand inside of a script element as it is, whatever the runs' files hold.
+// Contains no <, > or &, so that it can be put inside of a script element, whatever the runs' files hold.
 std::string page_data(const RunComparison& comparison, const std::vector<RunHistory>& runs, const PageOptions& options);
 
-// Keys whose values differ between runs that say theirs, in order.
+// Keys whose values differ between runs with a known configuration, in order.
 std::vector<std::string> differing_keys(const std::vector<RunHistory>& runs);
 
 }  // namespace welkin::observe

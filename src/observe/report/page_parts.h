@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The texts of which a page is made, compiled in: page/ of this folder, and the library dygraphs from its Debian package
+// The parts of a page, compiled in: page/ of this folder, and the library dygraphs from its Debian package
 // (cmake/WelkinReportPage.cmake makes the source). Internal to the report.
 #pragma once
 

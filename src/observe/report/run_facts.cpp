@@ -19,7 +19,7 @@ namespace {
 constexpr uint64_t kLargestFactFile = uint64_t{1} << 28;
 constexpr size_t kLongestValue = 4096;
 
-// Empty where there is none, or none that can be read.
+// Empty if the file is absent or cannot be read.
 std::string fact_file(const std::filesystem::path& path) {
   std::error_code error;
   if (!std::filesystem::is_regular_file(path, error)) return {};
@@ -54,7 +54,7 @@ std::map<std::string, std::string> saved_configuration(std::string_view text) {
   return configuration;
 }
 
-// What stands behind " - INFO - " of each line of the log.
+// The text behind " - INFO - " of each line of the log.
 std::vector<std::string_view> log_messages(std::string_view log) {
   constexpr std::string_view kLevel = " - INFO - ";
   std::vector<std::string_view> messages;
@@ -67,7 +67,7 @@ std::vector<std::string_view> log_messages(std::string_view log) {
   return messages;
 }
 
-// "key value" of the lines behind "Configuration name"; a resumed run prints them again, and its own count.
+// Reads "key value" from the lines behind "Configuration name". A resumed run prints them again with its own count.
 std::map<std::string, std::string> printed_configuration(const std::vector<std::string_view>& messages) {
   std::map<std::string, std::string> configuration;
   bool is_inside = false;
@@ -83,7 +83,7 @@ std::map<std::string, std::string> printed_configuration(const std::vector<std::
   return configuration;
 }
 
-// Lines of the log that say on what a run runs, by their beginning; of several the last.
+// Reads the log lines that describe the surroundings of a run, by their beginnings; the last of each kind counts.
 void add_log_lines(const std::vector<std::string_view>& messages, RunFacts& facts) {
   constexpr std::array<std::string_view, 5> kBeginnings{"Model ", "Ranks: ", "Kernels: ", "Matmuls in ", "Reading: "};
   for (const std::string_view beginning : kBeginnings) {
@@ -97,7 +97,7 @@ void add_log_lines(const std::vector<std::string_view>& messages, RunFacts& fact
   }
 }
 
-// Printing recurses into what is nested, and the file may be anybody's.
+// Printing recurses into nested values, and the file may come from anybody.
 std::string shown_json(const nlohmann::ordered_json& value) {
   if (value.is_string()) return limited(value.get<std::string>());
   for (const auto& inner : value) {
@@ -146,13 +146,13 @@ std::optional<RunEvent> event_of(std::string_view line) {
   return event.name.empty() ? std::nullopt : std::optional(event);
 }
 
-// The first half of what is kept, and the last.
+// Keeps the first events and the last ones, half of the limit each.
 void add_events(std::string_view text, RunFacts& facts) {
   constexpr size_t kMostEvents = 400;
   std::vector<std::string_view> lines;
   while (!text.empty()) {
     const size_t end = text.find('\n');
-    if (end == text.npos) break;  // not whole yet
+    if (end == text.npos) break;  // incomplete line
     lines.push_back(text.substr(0, end));
     text.remove_prefix(end + 1);
   }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a run folder says besides scalars: configuration, surroundings, events, how the run stands. Read from config.yaml,
-// out.log, events.jsonl and status.json; what is absent or cannot be read is left out, and every byte counts as hostile.
+// Facts of a run folder besides scalars: configuration, surroundings, events, status. Read from config.yaml,
+// out.log, events.jsonl and status.json. Absent or unreadable parts are left out, and every byte counts as hostile.
 #pragma once
 
 #include <cstdint>
@@ -22,24 +22,24 @@ struct RunEvent {
 };
 
 struct RunFacts {
-  std::map<std::string, std::string> configuration{};            // key to value, as the run printed them
+  std::map<std::string, std::string> configuration{};            // key to value, as printed by the run
   std::vector<std::pair<std::string, std::string>> environment;  // name to value
-  std::vector<RunEvent> events{};                                // of many the first and the last
-  int64_t num_events = 0;                                        // all of them
-  std::string state{};                                           // of status.json; empty: not known
+  std::vector<RunEvent> events{};                                // of many, the first and the last ones
+  int64_t num_events = 0;                                        // number of all events
+  std::string state{};                                           // from status.json; empty: not known
   std::string host{};                                            // of the first rank
   int64_t process = 0;                                           // of the first rank; 0: not known
 };
 
 RunFacts read_run_facts(const std::filesystem::path& run_folder);
 
-// The texts of these files; empty: absent.
+// The texts of these files; empty if absent.
 struct RunTexts {
   std::string_view log{}, configuration{}, status{}, events{};
 };
 RunFacts run_facts_of(const RunTexts& texts);
 
-// "2026-01-31T12:00:00.250Z" as seconds since 1970; 0 for anything else.
+// Parses "2026-01-31T12:00:00.250Z" to seconds since 1970; 0 for other texts.
 double seconds_of_utc(const std::string& text);
 
 }  // namespace welkin::observe

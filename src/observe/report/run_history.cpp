@@ -25,7 +25,7 @@ constexpr int kFoldersAbove = 4;  // logs, run_num, <W>GPU, preset
 
 bool is_event_file(const fs::path& path) { return path.filename().string().starts_with(kEventFileName); }
 
-// Folder to its event files in the order of their names, which begin with the time.
+// Maps each folder to its event files in the order of their names, which begin with the time.
 std::map<fs::path, std::vector<fs::path>> event_files(const fs::path& path) {
   std::map<fs::path, std::vector<fs::path>> found;
   std::error_code error;
@@ -49,7 +49,7 @@ std::map<fs::path, std::vector<fs::path>> event_files(const fs::path& path) {
   return found;
 }
 
-// "64" of "global_batch_size 64" and the like.
+// Reads "64" of "global_batch_size 64" and the like.
 std::optional<int64_t> number_behind(std::string_view text, size_t at) {
   int64_t value = 0;
   const auto [end, error] = std::from_chars(text.data() + at, text.data() + text.size(), value);
@@ -57,7 +57,7 @@ std::optional<int64_t> number_behind(std::string_view text, size_t at) {
   return value;
 }
 
-// The last one: a resumed run may have changed it.
+// Takes the last value: a resumed run may have changed it.
 std::optional<int64_t> batch_of_log(const fs::path& run) {
   constexpr std::string_view kKey = " global_batch_size ";
   const fs::path log = run / "out.log";
@@ -82,13 +82,13 @@ void add_facts(const fs::path& folder, RunHistory& run) {
   }
 }
 
-// The folder with the log: this one, or the one above it.
+// The folder with the log: this one or its parent.
 fs::path run_folder_of(const fs::path& folder) {
   const fs::path here = fs::absolute(folder).lexically_normal();
   return fs::exists(here / "out.log") || here.filename() != "logs" ? here : here.parent_path();
 }
 
-// The run folder's path without "logs" and without what all tutorials' paths have in common.
+// The run folder's path without "logs" and without the prefix common to all tutorials' paths.
 std::string label_of(const fs::path& folder) {
   fs::path run = fs::absolute(folder).lexically_normal();
   while (!run.has_filename() || run.filename() == "logs") run = run.parent_path();
@@ -105,7 +105,7 @@ fs::file_time_type last_write_of(const fs::path& file) {
   return error ? fs::file_time_type::min() : time;
 }
 
-// One damaged file takes neither the other runs nor what stands before the damage.
+// A damaged file affects neither other runs nor the values before the damage.
 void read_files(const std::vector<fs::path>& files, RunHistory& run, bool is_only) {
   run.last_write = fs::file_time_type::min();
   for (const fs::path& file : files) {
@@ -141,7 +141,7 @@ std::optional<double> median_of(const EventScalars& scalars, const std::string& 
   return *middle;
 }
 
-// The ViT's programs log samples, the U-Net's iterations.
+// The ViT's programs log samples per second, the U-Net's log iterations.
 std::optional<double> samples_per_second(const RunHistory& run) {
   if (const auto samples = median_of(run.scalars, "Avg samples per sec")) return samples;
   const auto iterations = median_of(run.scalars, "Avg iters per sec");
@@ -221,7 +221,7 @@ std::optional<double> common_target(const std::vector<RunHistory>& runs, const s
     if (!best) continue;
     const std::vector<ScalarPoint>& points = run.scalars.by_tag.at(score);
     const auto first = std::ranges::find_if(points, [](const ScalarPoint& point) { return std::isfinite(point.value); });
-    const bool only_got_worse = points.size() > 1 && best->step == first->step;  // to what is no number, too
+    const bool only_got_worse = points.size() > 1 && best->step == first->step;  // also if later values are not finite
     if (!only_got_worse && (!target || best->value > *target)) target = best->value;
   }
   return target;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The HTML page: styles, scripts and data in one file. What comes from files stands in the data alone, and the script puts it
-// into the page as text. The page's policy lets nothing be loaded, and no script run but those with the nonce of this page.
+// The HTML page: styles, scripts and data in one file. Texts from files are only in the data, and the script inserts them
+// as text. The page's content security policy forbids loading anything, and running scripts without the nonce of this page.
 #include <nlohmann/json.hpp>
 #include <random>
 #include <sstream>
@@ -25,11 +25,11 @@ std::string random_nonce() {
   return base64(bytes);
 }
 
-// The map of a minified file would be asked for by a browser's tools.
+// Browser tools would request the source map of a minified file.
 std::string_view without_source_map(std::string_view text) { return text.substr(0, text.rfind("//# sourceMappingURL")); }
 std::string_view without_style_map(std::string_view text) { return text.substr(0, text.rfind("/*# sourceMappingURL")); }
 
-// Lines of their own; escaped_markup() knows none.
+// Escapes text, with a line break for each line end.
 std::string escaped_lines(std::string_view text) {
   std::string out;
   std::istringstream lines{std::string(text)};
@@ -64,7 +64,7 @@ std::string comparison_html(const RunComparison& comparison, const std::vector<R
 }
 
 std::string live_script(const RunComparison& comparison, const std::vector<RunHistory>& runs, const PageOptions& options) {
-  // Parsed, as the page's own data are: in a literal a tag "__proto__" would not be one.
+  // Parsed as JSON, like the page's own data: in an object literal the tag "__proto__" would set the prototype.
   const nlohmann::json text = page_data(comparison, runs, options);
   return cat("welkinUpdate(JSON.parse(", text.dump(-1, ' ', true, nlohmann::json::error_handler_t::replace), "));\n");
 }

@@ -8,7 +8,7 @@
 namespace welkin::observe {
 namespace {
 
-// Walks along the points of a tag, whose steps go up.
+// Walks along the points of a tag, whose steps ascend.
 class TagWalk {
  public:
   TagWalk(const RunHistory& run, const char* tag) {
@@ -16,7 +16,7 @@ class TagWalk {
     if (found != run.scalars.by_tag.end()) points_ = found->second;
   }
 
-  // The point of this step that is not earlier than `from`; null: there is none.
+  // The point of this step that is not earlier than `from`; null if there is none.
   const ScalarPoint* at(int64_t step, double from) {
     while (next_ < points_.size() && (points_[next_].step < step || points_[next_].wall_time < from)) ++next_;
     return next_ < points_.size() && points_[next_].step == step ? &points_[next_] : nullptr;
@@ -28,7 +28,7 @@ class TagWalk {
   size_t next_ = 0;
 };
 
-// Neighbours of one kind become one while there are too many: `gap` is what may lie between them.
+// Merges neighbours of one kind while there are too many; `gap` is the largest time between them.
 std::vector<RunPhase> put_together(std::vector<RunPhase> phases, size_t most) {
   if (phases.empty()) return phases;
   double gap = std::max((phases.back().end - phases.front().begin) / 1000, 1e-6);

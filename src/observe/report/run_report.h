@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Runs side by side: a table of what each comes to, and one HTML page with their curves, which needs nothing from the network.
+// Comparison of runs: a table of their figures, and one HTML page with their curves, which needs no network.
 #pragma once
 
 #include <optional>
@@ -13,10 +13,10 @@ namespace welkin::observe {
 
 struct ReportOptions {
   std::string score = "Loss/valid";  // less is better
-  std::optional<double> target{};    // of the score; empty: the best that all runs reach (common_target)
+  std::optional<double> target{};    // of the score; empty: the best score that all runs reach (common_target)
 };
 
-// Figures of all runs, with the target that holds.
+// Figures of all runs, and the target used.
 struct RunComparison {
   std::string score;
   std::optional<double> target;
@@ -31,16 +31,16 @@ std::string comparison_json(const RunComparison& comparison);
 
 struct PageOptions {
   std::string title = "Runs";
-  std::string made{};                 // when, for readers
-  bool live = false;                  // the runs go on, and the page is told of it
-  std::string live_file{};            // name of the file beside the page that live_script() is written to; empty: none
+  std::string made{};                 // time of the report, for readers
+  bool live = false;                  // the runs go on, and the page updates itself
+  std::string live_file{};            // name of the file beside the page with the output of live_script(); empty: none
   std::vector<ScoreSeries> scores{};  // of forecasts
 };
 
 // Curves by step, relative wall time or samples, with zoom; table, configuration differences, timeline, scores, pictures, events.
 std::string comparison_html(const RunComparison& comparison, const std::vector<RunHistory>& runs,
                             const PageOptions& options = {});
-// What a page that is open takes its new data from: a page from a file may load scripts, but no data.
+// The script from which an open page reads new data: a page from a file may load scripts, but no data.
 std::string live_script(const RunComparison& comparison, const std::vector<RunHistory>& runs, const PageOptions& options);
 
 }  // namespace welkin::observe

@@ -10,7 +10,7 @@
 namespace welkin::observe {
 namespace {
 
-// Of another user's process one learns that it is there.
+// EPERM: another user's process exists.
 bool is_alive(int64_t process) { return ::kill(static_cast<pid_t>(process), 0) == 0 || errno == EPERM; }
 
 bool is_of_this_host(const RunFacts& facts) {
@@ -26,7 +26,7 @@ std::string standing_of(const RunHistory& run) {
   if (!may_go_on(facts.state)) return facts.state;
   if (is_of_this_host(facts) && !is_alive(facts.process)) return "killed";
   const bool is_silent = std::filesystem::file_time_type::clock::now() - run.last_write > kSilence;
-  // Whoever says nothing of its state may have finished long ago.
+  // A run without a status may have finished long ago.
   return is_silent && !facts.state.empty() ? "silent" : facts.state;
 }
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Whether a run that calls itself running still is: a process that was killed could not say so.
+// Checks if a run with the status "running" still runs: a killed process cannot change its status.
 #pragma once
 
 #include <chrono>
@@ -9,14 +9,14 @@
 
 namespace welkin::observe {
 
-// How long a run that cannot be asked may write nothing: validation and large checkpoints take their time.
+// Longest silence of a run whose process cannot be checked: validation and large checkpoints take their time.
 inline constexpr std::chrono::minutes kSilence{30};
 
-// "starting", "running", or nothing at all: it may go on.
+// True for "starting", "running" and an empty state.
 bool may_go_on(const std::string& state);
 
-// Of a run that may go on: "killed" where its process is one of this host's and there is none, "silent" where nobody has written
-// into its folder for kSilence; else the state that it says.
+// State of a run: its own, except for one that may go on. That is "killed" if its process was on this host and is gone, and
+// "silent" if nothing was written into its folder for kSilence.
 std::string standing_of(const RunHistory& run);
 
 }  // namespace welkin::observe

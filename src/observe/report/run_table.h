@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The cells of the table of runs, which the text and the page share.
+// The cells of the table of runs, shared by text and page.
 #pragma once
 
 #include <string>

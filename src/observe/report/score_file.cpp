@@ -48,7 +48,7 @@ bool has_no_unit(const std::string& score) { return score == "acc" || score == "
 // {"lead_hours" or "lead_steps", "channels": {name: unit}, "scores": [{forecast, channel, region, season, score, values, low,
 // high}]}
 void add_forecast_scores(const Json& root, const std::string& source, std::vector<ScoreSeries>& all) {
-  const bool has_hours = root.contains("lead_hours");  // else steps of months
+  const bool has_hours = root.contains("lead_hours");  // otherwise monthly steps
   const std::vector<double> leads = numbers_of(root, has_hours ? "lead_hours" : "lead_steps");
   const auto rows = root.find("scores");
   if (rows == root.end() || !rows->is_array()) return;
@@ -67,7 +67,7 @@ void add_forecast_scores(const Json& root, const std::string& source, std::vecto
   }
 }
 
-// The series of these names, to which a lead is added; made where there is none.
+// The series with these names, created if absent, to which a lead is added.
 ScoreSeries& series_of(std::vector<ScoreSeries>& all, size_t begin, const ScoreSeries& like) {
   for (size_t i = begin; i < all.size(); ++i) {
     if (all[i].forecast == like.forecast && all[i].channel == like.channel && all[i].score == like.score) return all[i];

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The JSON files of `welkin evaluate`: scores by channel, of one step, of a rollout, or of forecast files by lead and region.
+// The JSON files of `welkin evaluate`: scores by channel, for one step, a rollout, or forecast files by lead and region.
 #pragma once
 
 #include <filesystem>
@@ -15,15 +15,15 @@ struct ScoreSeries {
   std::string forecast{};  // model, persistence, climatology, ...
   std::string channel{};
   std::string score{};      // rmse, acc, ... with its unit
-  std::string place{};      // region and season; empty: of everything
+  std::string place{};      // region and season; empty: everything
   std::string lead_unit{};  // "steps" or "hours"
   std::vector<double> leads{}, values{};
-  std::vector<double> low{}, high{};  // of the interval, one per lead; empty: none. Not finite: not known
+  std::vector<double> low{}, high{};  // of the interval, one per lead; empty: no interval. Not finite: unknown
 };
 
-// `argument` is PATH or LABEL=PATH. DataError for what is no such file.
+// `argument` is PATH or LABEL=PATH. DataError for other files.
 std::vector<ScoreSeries> read_scores(const std::string& argument);
-// Of the text of such a file, labelled `source`; empty where it is none.
+// Reads the text of such a file, labelled `source`; empty for other texts.
 std::vector<ScoreSeries> scores_of(std::string_view text, const std::string& source);
 
 }  // namespace welkin::observe

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// JSON that anybody may have written. An ordered_json copies what it holds while it is read and printed, by functions that call
-// themselves for each level: what is nested deeply is left out.
+// Parses JSON of unknown origin. An ordered_json copies its values when it is read and printed, by functions that recurse for
+// each level, so deeply nested values are left out.
 #pragma once
 
 #include <nlohmann/json.hpp>
@@ -8,7 +8,7 @@
 
 namespace welkin::observe {
 
-// Discarded where the text is no JSON.
+// Returns a discarded value for text that is not JSON.
 inline nlohmann::ordered_json shallow_json(std::string_view text) {
   using Json = nlohmann::ordered_json;
   constexpr int kDeepest = 8;

@@ -11,7 +11,7 @@
 namespace welkin::observe {
 namespace {
 
-// What stays of a stretch.
+// Points that are kept of an interval.
 struct StretchExtremes {
   std::optional<size_t> smallest{}, largest{}, not_finite{};
 };
@@ -43,7 +43,7 @@ std::vector<ScalarPoint> thinned(std::span<const ScalarPoint> points, size_t mos
     const StretchExtremes found = extremes_of(points, 1 + s * inner / stretches, 1 + (s + 1) * inner / stretches);
     std::array<std::optional<size_t>, kOfStretch> places{found.smallest, found.largest, found.not_finite};
     if (places[0] == places[1]) places[1].reset();
-    std::ranges::sort(places);  // nothing comes first
+    std::ranges::sort(places);  // absent indices come first
     for (const auto& place : places) {
       if (place) kept.push_back(points[*place]);
     }

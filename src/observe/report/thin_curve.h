@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Fewer points of a curve, with nothing smoothed: extremes stay, at their own steps.
+// Thins a curve without smoothing: extremes stay, at their own steps.
 #pragma once
 
 #include <cstddef>
@@ -10,8 +10,8 @@
 
 namespace welkin::observe {
 
-// At most `most` points (5 or more) in their order: the first, the last, and of each of equal stretches between them the smallest
-// and the largest. Where a stretch holds values that are not finite, the first of these stays too. All where there are no more.
+// At most `most` points (5 or more): the first, the last, and for each of equal intervals between them the smallest and the
+// largest. If an interval has values that are not finite, the first of these stays, too. All points if there are no more.
 std::vector<ScalarPoint> thinned(std::span<const ScalarPoint> points, size_t most);
 
 }  // namespace welkin::observe

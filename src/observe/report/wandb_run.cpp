@@ -20,12 +20,12 @@
 namespace welkin::observe {
 namespace {
 
-// LevelDB's log (doc/log_format.md) as wandb writes it: a header of its own, and a CRC-32 in the place of a masked CRC-32C.
+// LevelDB's log (doc/log_format.md) as wandb writes it: with its own header, and a CRC-32 instead of a masked CRC-32C.
 class LevelDbLog {
  public:
   LevelDbLog() {
     bytes_ = ":W&B";
-    append(0xBEE1, 2);  // of the name
+    append(0xBEE1, 2);  // magic number
     append(0, 1);       // version
   }
 
@@ -64,7 +64,7 @@ class LevelDbLog {
   std::string bytes_;
 };
 
-// As Python's json reads them.
+// In the form that Python's json reads.
 std::string number_json(double value) {
   if (std::isnan(value)) return "NaN";
   if (std::isinf(value)) return value < 0 ? "-Infinity" : "Infinity";
@@ -78,20 +78,20 @@ std::string time_json(double seconds) {
   return {text.data(), std::to_chars(text.data(), text.data() + text.size(), seconds).ptr};
 }
 
-// Numbers, switches and lists of the configuration are such in JSON too; all else is text.
+// Numbers, switches and lists of the configuration keep their JSON type; everything else is text.
 std::string value_json(const std::string& value) {
   const auto parsed = nlohmann::json::parse(value, nullptr, /*allow_exceptions=*/false);
   const bool is_plain = parsed.is_number() || parsed.is_boolean() || parsed.is_null();
   return is_plain ? value : nlohmann::json(value).dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
 }
 
-// HistoryItem, SummaryItem and ConfigItem alike.
+// A HistoryItem, SummaryItem or ConfigItem, which are encoded alike.
 std::string item(std::string_view name, std::string_view json, bool is_nested) {
   constexpr uint32_t kKey = 1, kNestedKey = 2, kValueJson = 16;
   return ProtobufMessage().bytes(is_nested ? kNestedKey : kKey, name).bytes(kValueJson, json).encoded();
 }
 
-// What was logged in a step.
+// Values logged in one step.
 struct LoggedStep {
   double wall_time = 0;
   std::map<std::string, double> values;
@@ -179,7 +179,7 @@ class RunRecords {
   int64_t number_ = 0;
 };
 
-// Eight letters and digits.
+// Eight letters and digits of wandb's run id.
 std::string wandb_identity(const RunHistory& run) {
   return hex_digits(fnv1a64(cat(run.folder.string(), " ", std::llround(run.scalars.first_wall_time * 1000)))).substr(0, 8);
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Named spans of time. Code marks its parts with a Span; who listens (our timeline, NVTX, Kineto) is decided by the sinks of a
-// Tracer. With a null or empty tracer a span costs one branch.
+// Named spans of time. Code marks its parts with a Span; the sinks of a Tracer are the listeners (our timeline, NVTX,
+// Kineto). With a null or empty tracer a span costs one branch.
 #pragma once
 
 #include <chrono>
@@ -13,13 +13,13 @@ namespace welkin::observe {
 
 using SpanClock = std::chrono::steady_clock;
 
-// Called on the thread of the span; spans of one thread nest. Implementations are thread-safe and do not throw.
+// Methods are called on the span's thread; spans of one thread nest. Implementations are thread-safe and do not throw.
 class SpanSink {
  public:
   virtual ~SpanSink() = default;
   virtual void begin(std::string_view name) noexcept = 0;
   virtual void end(std::string_view name, SpanClock::time_point began) noexcept = 0;
-  // A span that is over, as Tracer::record. For sinks that can show what lies in the past.
+  // A finished span, as in Tracer::record. For sinks that can show past spans.
   virtual void record(std::string_view /*lane*/, std::string_view /*name*/, SpanClock::time_point /*began*/,
                       SpanClock::time_point /*ended*/) noexcept {}
 };
@@ -36,7 +36,7 @@ class Tracer {
   void end(std::string_view name, SpanClock::time_point began) const noexcept {
     for (SpanSink* sink : sinks_) sink->end(name, began);
   }
-  // A span that is over. `lane`: of what runs beside the threads, where spans may overlap; empty: the calling thread's.
+  // Records a finished span. `lane`: name for activity beside the threads, where spans may overlap; empty: the calling thread.
   void record(std::string_view lane, std::string_view name, SpanClock::time_point began,
               SpanClock::time_point ended) const noexcept {
     for (SpanSink* sink : sinks_) sink->record(lane, name, began, ended);
@@ -51,7 +51,7 @@ class Span {
   Span(const Tracer* tracer, std::string_view name) {
     if (tracer != nullptr && tracer->active()) open(*tracer, std::string(name));
   }
-  // The name is "<name> <index>" or "<name> <detail>"; no text is made while nobody listens.
+  // The name is "<name> <index>" or "<name> <detail>"; without listeners no text is made.
   Span(const Tracer* tracer, std::string_view name, int64_t index) {
     if (tracer != nullptr && tracer->active()) open(*tracer, std::string(name) + " " + std::to_string(index));
   }
@@ -62,7 +62,7 @@ class Span {
   Span(const Span&) = delete;
   Span& operator=(const Span&) = delete;
 
-  // Ends it before the scope does.
+  // Ends the span before its scope does.
   void end() {
     if (tracer_ == nullptr) return;
     tracer_->end(name_, began_);

@@ -22,12 +22,12 @@ std::string fixed(double value) {
   return text.data();
 }
 
-// Span names may hold anything, also what is not UTF-8.
+// Span names may hold anything, even invalid UTF-8.
 std::string json_text(const std::string& text) {
   return nlohmann::json(text).dump(-1, ' ', true, nlohmann::json::error_handler_t::replace);
 }
 
-// Of the calling thread, as a debugger shows it.
+// Name of the calling thread, as a debugger shows it.
 std::string thread_name() {
   std::array<char, 16> name{};
   pthread_getname_np(pthread_self(), name.data(), name.size());
@@ -108,7 +108,7 @@ void Timeline::write(const std::filesystem::path& path) const {
       json += cat(name, ",\"ph\":\"X\",\"ts\":", fixed(event.begin_us), ",\"dur\":", fixed(event.length_us), "}");
       continue;
     }
-    // Complete events of one thread must nest; asynchronous ones, each with a number of its own, may overlap.
+    // Complete events of one thread must nest. Asynchronous events, each with its own id, may overlap.
     const std::string async = cat(name, ",\"cat\":", json_text(lane.name), ",\"id\":", i);
     json += cat(async, ",\"ph\":\"b\",\"ts\":", fixed(event.begin_us), "}");
     json += cat(async, ",\"ph\":\"e\",\"ts\":", fixed(event.begin_us + event.length_us), "}");

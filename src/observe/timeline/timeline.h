@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A span sink that remembers, and writes a Chrome trace (chrome://tracing, ui.perfetto.dev).
+// A span sink that stores spans and writes a Chrome trace (chrome://tracing, ui.perfetto.dev).
 #pragma once
 
 #include <cstddef>
@@ -18,7 +18,7 @@ namespace welkin::observe {
 
 struct TimelineOptions {
   int rank = 0;                   // the process number in the trace
-  size_t max_events = 1'000'000;  // about 60 MB; later spans are counted, not kept
+  size_t max_events = 1'000'000;  // about 60 MB; later spans are only counted
 };
 
 class Timeline : public SpanSink {
@@ -33,10 +33,10 @@ class Timeline : public SpanSink {
   size_t num_events() const;
   size_t num_dropped() const;
 
-  // Spans that ended so far, with the names of their lanes: threads, and what runs beside them.
+  // Spans that have ended so far, with the names of their lanes: threads, and activity beside them.
   TimelineSpans spans() const;
 
-  // The same as a Chrome trace, atomically written. Throws DataError.
+  // Writes the same as a Chrome trace, atomically. Throws DataError.
   void write(const std::filesystem::path& path) const;
 
  private:

@@ -12,7 +12,7 @@
 namespace welkin::observe {
 namespace {
 
-using Pieces = std::vector<std::pair<double, double>>;  // [begin, end), sorted and apart
+using Pieces = std::vector<std::pair<double, double>>;  // [begin, end), sorted and disjoint
 
 constexpr double kPictureWidth = 1200, kLeft = 160, kRow = 26, kTop = 46;
 
@@ -35,7 +35,7 @@ double length(const Pieces& pieces) {
   return sum;
 }
 
-// What of `pieces` lies in no piece of `holes`.
+// The parts of `pieces` outside of all `holes`.
 Pieces without(const Pieces& pieces, const Pieces& holes) {
   Pieces rest;
   size_t first = 0;
@@ -62,10 +62,10 @@ double common_length(const Pieces& a, const Pieces& b) {
 
 struct Frame {
   double begin = 0, end = 0;
-  int lane = -1;  // of the steps
+  int lane = -1;  // lane of the steps
 };
 
-// From the first step's begin to the last one's end; without steps, of all spans.
+// From the begin of the first step to the end of the last; without steps, of all spans.
 Frame frame_of(const TimelineSpans& timeline) {
   Frame steps, all;
   bool is_first = true;
@@ -108,7 +108,7 @@ std::string text_at(double x, double y, std::string_view words) {
   return cat("<text x=\"", fixed_text(x, "%.1f"), "\" y=\"", fixed_text(y, "%.1f"), "\">", escaped_markup(words), "</text>\n");
 }
 
-// Longer spans first, so that what they hold lies on them; of a lane, what would cover no new pixel is left out.
+// Longer spans first, so that nested ones are drawn over them. A span that would cover no new pixel of its lane is left out.
 std::string rectangles(const TimelineSpans& timeline, const Frame& frame) {
   std::vector<const TimelineSpan*> spans;
   for (const TimelineSpan& span : timeline.spans) spans.push_back(&span);
@@ -158,7 +158,7 @@ SpanKind kind_of_span(std::string_view name) {
   if (begins("step ")) return SpanKind::Step;
   if (begins("read")) return SpanKind::Read;
   if (begins("data copy in") || begins("fetch")) return SpanKind::Copy;
-  if (name == "reduce") return SpanKind::Compute;  // what sums over ranks need besides: these have spans of their own
+  if (name == "reduce") return SpanKind::Compute;  // the rest of a reduction: its collectives have their own spans
   for (const char* word : {"forward", "backward", "optimizer", "validation"}) {
     if (begins(word)) return SpanKind::Compute;
   }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a timeline shows: how much of the time the step's thread does nothing, how much of reading and communication is hidden
-// behind computing, and a picture of all threads.
+// Figures of a timeline: the idle fraction of the step's thread, the fractions of reading and communication hidden
+// behind computation, and a picture of all threads.
 #pragma once
 
 #include <cstdint>
@@ -17,30 +17,30 @@ struct TimelineSpan {
 };
 
 struct TimelineSpans {
-  std::vector<std::string> lanes;  // names of the threads, and of what runs beside them, by lane
+  std::vector<std::string> lanes;  // names of the threads and of the activity beside them, by lane
   std::vector<TimelineSpan> spans;
 };
 
 enum class SpanKind { Step, Compute, Read, Copy, Communication, Profiler, Other };
 SpanKind kind_of_span(std::string_view name);  // "forward", "step 3", "read", "data copy in 3", "all_reduce", ...
 
-// Shares of [0, 1]; the time is that from the first step's begin to the last one's end.
+// Fractions in [0, 1] of the time from the begin of the first step to the end of the last.
 struct TimelineShares {
-  double seconds = 0;               // without those of the profiler
-  double profiler_seconds = 0;      // in which torch's profiler began and wrote: no part of the run
-  double idle = 0;                  // of the steps' thread: neither computing nor communicating
-  double reading = 0;               // of the time in which some thread reads
-  double reading_hidden = 0;        // of the reading: while the steps' thread computes
-  double communicating = 0;         // of the time in which anything is sent or waited for
-  double communication_hidden = 0;  // of that: while the steps' thread computes and does not wait for what is sent
+  double seconds = 0;               // without the time of the profiler
+  double profiler_seconds = 0;      // in which torch's profiler started and wrote: not part of the run
+  double idle = 0;                  // fraction in which the steps' thread neither computes nor communicates
+  double reading = 0;               // fraction of the time in which any thread reads
+  double reading_hidden = 0;        // fraction of the reading while the steps' thread computes
+  double communicating = 0;         // fraction of the time in which anything is sent or waited for
+  double communication_hidden = 0;  // fraction of that while the steps' thread computes and does not wait
 };
 TimelineShares timeline_shares(const TimelineSpans& timeline);
 
 // "idle 12.3 % of 1.234 s; reading 80.0 %, of which 95.0 % behind computing; ...". Communication and the profiler are left
-// out where there was none.
+// out if they took no time.
 std::string shares_line(const TimelineShares& shares);
 
-// One row per thread, time from left to right, colours by kind, the shares as title. SVG; spans narrower than a pixel are merged.
+// One row per thread, time from left to right, colours by kind, the figures as title. SVG; spans below a pixel are merged.
 std::string timeline_svg(const TimelineSpans& timeline);
 
 }  // namespace welkin::observe

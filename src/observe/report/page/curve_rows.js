@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 "use strict";
-// Curves of many runs as the rows that dygraphs draws, and numbers as text. What is drawn is thinned to the pixels that there are:
-// of each stretch of two pixels the smallest and the largest value of each run.
+// Curves of many runs as rows for dygraphs, and numbers as text. Curves are thinned to the available pixels: each interval of
+// two pixels keeps the smallest and the largest value of each run.
 
 function time_unit(longest) {
   if (longest > 2 * 3600) return {name: "hours", seconds: 3600};
@@ -9,7 +9,7 @@ function time_unit(longest) {
   return {name: "seconds", seconds: 1};
 }
 
-// {x, y, name of the axis} of a run's curve along the chosen axis; null where the run does not say its batch.
+// {x, y, name of the axis} of a run's curve along the chosen axis; null if the run's batch is not known.
 function along(run, curve, axis, unit) {
   if (axis === "samples" && !run.batch) return null;
   const x = axis === "time" ? curve.time.map((t) => t / unit.seconds)
@@ -21,7 +21,7 @@ function along(run, curve, axis, unit) {
   return {x: order.map((i) => x[i]), y: order.map((i) => curve.value[i])};
 }
 
-// The first place of x that is not below `value`.
+// The first index of x that is not below `value`.
 function place_of(x, value) {
   let low = 0, high = x.length;
   while (low < high) {
@@ -32,14 +32,14 @@ function place_of(x, value) {
   return low;
 }
 
-// Calls add(x, y) for what is shown of a curve between `low` and `high`, and for its neighbours outside.
+// Calls add(x, y) for the shown points of a curve between `low` and `high`, and for their neighbours outside.
 function thin(curve, low, high, width, add) {
   const begin = Math.max(place_of(curve.x, low) - 1, 0), end = Math.min(place_of(curve.x, high) + 1, curve.x.length);
   if (end - begin <= 2 * width) {
     for (let i = begin; i < end; ++i) add(curve.x[i], curve.y[i]);
     return;
   }
-  const stretch = 2 * (high - low) / width; // of two pixels
+  const stretch = 2 * (high - low) / width; // width of two pixels
   for (let i = begin; i < end;) {
     const cell = Math.floor((curve.x[i] - low) / stretch);
     let least = -1, most = -1, hole = -1;
@@ -51,12 +51,12 @@ function thin(curve, low, high, width, add) {
       }
     }
     const kept = [...new Set([least, most, hole])].filter((k) => k >= 0).sort((a, b) => a - b);
-    // A place common to all runs, less than two pixels away: otherwise 50 runs have 50 times the rows.
+    // A place that all runs share, less than two pixels away: otherwise 50 runs would have 50 times the rows.
     kept.forEach((k, n) => add(low + (cell + (n + 0.5) / 3) * stretch, curve.y[k]));
   }
 }
 
-// [[x, y of curve 0, y of curve 1, ...], ...] in the order of x. null: no point there; NaN: a value that is not finite.
+// [[x, y of curve 0, y of curve 1, ...], ...] in the order of x. null: no point; NaN: a value that is not finite.
 function rows_of(curves, low, high, width) {
   const rows = new Map();
   curves.forEach((curve, c) => thin(curve, low, high, width, (x, y) => {
@@ -83,7 +83,7 @@ function extent_of(curves) {
   return [low - air, high + air];
 }
 
-// A loss that falls by more than five shows more on a logarithmic axis.
+// A loss that falls by more than a factor of five is clearer on a logarithmic axis.
 function wants_log(curves) {
   let low = Infinity, high = 0;
   for (const {y} of curves) {
@@ -108,7 +108,7 @@ function short_number(value) {
   return Number(value.toPrecision(5)).toString();
 }
 
-// Of the axis: few digits, large steps as 20k and 3M.
+// Text of an axis tick: few digits, large steps as 20k and 3M.
 function tick_text(value) {
   const size = Math.abs(value);
   if (size >= 1e6) return Number((value / 1e6).toPrecision(4)) + "M";

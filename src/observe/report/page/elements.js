@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 "use strict";
-// What the sections share: making elements, the state of the page, and how a run looks in every plot.
+// Shared by the sections: functions that make elements, the state of the page, and the look of a run in every plot.
 
-// Strings among the children become text, never markup.
+// String children become text, never markup.
 function element(tag, attributes = {}, ...children) {
   const made = document.createElement(tag);
   for (const [name, value] of Object.entries(attributes)) {
@@ -14,7 +14,7 @@ function element(tag, attributes = {}, ...children) {
   return made;
 }
 
-// What the reader has chosen; it outlives an update of the data.
+// The reader's choices; they survive an update of the data.
 const state = {
   axis: "step", // or "time", "samples"
   scale: "auto", // of values: or "linear", "log"
@@ -33,14 +33,14 @@ function style_value(name) {
   return getComputedStyle(document.documentElement).getPropertyValue(name).trim();
 }
 
-let known_colors = null; // until the reader's scheme changes: asking for a style makes the browser lay the page out
+let known_colors = null; // valid until the reader's colour scheme changes: reading a style makes the browser lay the page out
 
 function colors() {
   known_colors ??= [1, 2, 3, 4, 5, 6].map((i) => style_value(`--run-${i}`));
   return known_colors;
 }
 
-// The colour and the dashes of run i: 24 of them differ.
+// The colour and dashes of run i: 24 combinations.
 function look(i) {
   const palette = colors();
   return {color: palette[i % palette.length], dashes: kDashes[Math.floor(i / palette.length) % kDashes.length]};
@@ -52,7 +52,7 @@ function svg(tag, attributes) {
   return made;
 }
 
-// A short line as run i is drawn, for tables.
+// A short line in the style of run i, for tables.
 function swatch(i) {
   const {color, dashes} = look(i);
   const picture = svg("svg", {width: 34, height: 10, "aria-hidden": "true"});

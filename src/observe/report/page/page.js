@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 "use strict";
-// The page: sections in their order, plots that follow the reader's choices, and new data while runs go on.
+// The page: its sections, plots that follow the reader's choices, and new data while runs go on.
 
 const kSections = [["curves", "Curves", curves_section], ["runs", "Runs", runs_section], ["configuration", "Configuration differences", configuration_section], ["timeline", "Timeline", timeline_section],
   ["scores", "Scores of forecasts", scores_section], ["pictures", "Pictures", pictures_section], ["events", "Events", events_section], ["environment", "Surroundings", environment_section]];
@@ -23,7 +23,7 @@ function axis_name() {
   return state.axis === "time" ? `${axis_unit().name} since the first event` : state.axis === "samples" ? "samples" : "steps";
 }
 
-// The shown runs' curves of a tag along the chosen axis.
+// The curves of a tag for the shown runs along the chosen axis.
 function series_of(tag) {
   const unit = axis_unit();
   return data.runs.flatMap((run, i) => {
@@ -39,7 +39,7 @@ function is_log(tag, series) {
   return is_score(tag) && wants_log(series);
 }
 
-// How many of the points this page holds.
+// Says how many of the points this page holds.
 function thinned_note(tag) {
   let all = 0, held = 0;
   for (const run of data.runs) {
@@ -106,7 +106,7 @@ function head_words() {
   return `${data.runs.length} run${data.runs.length === 1 ? "" : "s"}, ${data.made}`;
 }
 
-// Tags and names are anybody's: "constructor" is to be a curve of the runs that have one, and nothing else of the others.
+// Tags and names are arbitrary: a tag "constructor" must be a curve of the runs that have it, and undefined for the others.
 function received(fresh) {
   for (const run of fresh.runs) {
     for (const named of [run.curves, run.pictures, run.environment]) Object.setPrototypeOf(named, null);
@@ -120,11 +120,11 @@ function build() {
     element("nav", {"aria-label": "Sections"}, ...kSections.map(([id, title]) => element("a", {href: `#${id}`}, title)))),
   ...kSections.map(([id]) => element("section", {id})));
   rebuild("curves");
-  // The curves are seen first; what is below them comes right after.
+  // Curves are seen first; the sections below them follow right after.
   requestAnimationFrame(() => setTimeout(() => kSections.forEach(([id]) => id === "curves" || rebuild(id))));
 }
 
-// New data of runs that go on: what the reader has chosen, scrolled to and zoomed into stays.
+// New data of running runs; the reader's choices, scroll position and zoom stay.
 function welkinUpdate(fresh) {
   const had = data.runs.map((run) => run.label).join("\n") + all_tags().join("\n");
   data = received(fresh);
@@ -139,7 +139,7 @@ function welkinUpdate(fresh) {
 }
 window.welkinUpdate = welkinUpdate;
 
-// Runs that did not say how they ended.
+// Names the runs that ended without saying so.
 function lost_words() {
   const lost = data.runs.filter((run) => run.state === "killed" || run.state === "silent").map((run) => run.label);
   return lost.length > 0 ? ` Ended without a word, or write no more: ${lost.join(", ")}.` : "";
@@ -149,7 +149,7 @@ function say_live(trouble = "") {
   document.getElementById("live").textContent = trouble || (data.live ? "Runs go on; this page follows them." : live_file ? "The runs have ended." : "") + lost_words();
 }
 
-// A page from a file may load scripts beside it, and nothing else.
+// A page from a file may load scripts beside it, but nothing else.
 function load_live() {
   const script = element("script", {src: `${live_file}?${Date.now()}`, nonce: own_nonce});
   script.onload = script.onerror = (event) => {

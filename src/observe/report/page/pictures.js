@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 "use strict";
-// Pictures of fields over the steps of a run, with a slider; a second run beside it where one is chosen.
+// Pictures of fields over the steps of a run, with a slider; a second run beside it if one is chosen.
 
 const picture_choice = {run: null, other: "", tag: null, place: null, timer: 0};
 
@@ -17,7 +17,7 @@ function pictures_section() {
   const slider = element("input", {type: "range", min: 0, max: last, value: place, "aria-label": "step of the picture", disabled: last === 0});
   const output = element("output", {});
   const show = (at) => {
-    choice.place = at === last ? null : at; // the newest stays the newest when the run goes on
+    choice.place = at === last ? null : at; // keeps following the newest as the run goes on
     slider.value = at;
     slider.setAttribute("aria-valuetext", `step ${steps[at]}`);
     output.textContent = `step ${steps[at]} (${at + 1} of ${steps.length})`;

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 "use strict";
-// A plot: curves of one tag, or scores by lead. The mouse zooms by dragging and moves with Shift, a double click shows all again; with
-// the focus on it, arrows read values, + and - zoom, 0 shows all.
+// A plot: curves of one tag, or scores by lead. Dragging zooms, dragging with Shift moves, a double click shows everything;
+// with keyboard focus, arrows read values, + and - zoom, 0 shows everything.
 
 const kReadoutRuns = 6;
 
 class Plot {
-  // `series`: [{name, x, y, color, dashes}]; x in order, null in y is a value that is not finite.
+  // `series`: [{name, x, y, color, dashes}]; x ascending; null in y is a value that is not finite.
   constructor(title, x_name, note, series, options = {}) {
     this.x_name = x_name;
     this.on_window = options.on_window || (() => {});
@@ -64,7 +64,7 @@ class Plot {
     });
   }
 
-  // The window has another place: what was thinned for the old one is drawn anew.
+  // Redraws after zoom or move: the curves were thinned for the old range.
   moved([low, high]) {
     if (!this.drawn || (Math.abs(low - this.drawn[0]) + Math.abs(high - this.drawn[1])) < 1e-6 * (high - low)) return;
     clearTimeout(this.timer);
@@ -94,7 +94,7 @@ class Plot {
     return this.cursor && this.rows[this.cursor.row] ? this.rows[this.cursor.row][0] : null;
   }
 
-  // The values of a row in words: the run under the mouse first. -1: none.
+  // Shows the values of a row as text, the run under the mouse first. -1: none.
   show(row, chosen) {
     if (row < 0 || !this.rows[row]) {
       this.readout.textContent = "\u00a0";

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 "use strict";
-// Scores of forecasts by channel and lead: a plot of one score of one channel, and all channels at their leads as a table.
+// Scores of forecasts by channel and lead: a plot of one score of one channel, and a table of all channels and leads.
 
 const score_choice = {score: null, channel: null, place: null};
 

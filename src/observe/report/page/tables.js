@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 "use strict";
-// Tables: what runs come to, how their configurations differ, what happened to them, on what they ran.
+// Tables: the results of runs, differences of configuration, events, and machines.
 
 function table(caption, head, rows, attributes = {}) {
   return element("div", {class: "scroll", tabindex: 0, role: "region", "aria-label": caption},
@@ -61,7 +61,7 @@ function runs_section() {
 
 function configuration_section() {
   if (data.keys.length === 0) return [element("p", {class: "quiet"}, data.runs.length > 1 ? "No key differs between runs that say their configuration." : "One run: there is nothing to compare.")];
-  const most = {}; // the value that most runs have, which is printed quietly
+  const most = {}; // the most frequent value, which is printed in a quiet colour
   data.keys.forEach((_, k) => {
     const count = new Map();
     for (const run of data.runs) count.set(run.configuration[k], (count.get(run.configuration[k]) || 0) + 1);

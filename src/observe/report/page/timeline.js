@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 "use strict";
-// When a run trained and validated, and what happened to it meanwhile: one lane per run, all from their first event.
+// Times of training, validation and events: one lane per run, aligned at their first event.
 
 const kMarks = {__proto__: null, checkpoint: "\u25be", resumed: "\u21bb", rollback: "\u21b6", spike: "\u25b2", fault: "\u2716", failed: "\u2716", slow_rank: "\u25c6", interrupted: "\u25a0", finished: "\u25cf"};
 
