@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// The executable `welkin-check-files`, which reads files of others in a process of its own, since some damaged files end the
-// process of the library that reads them. libwelkin.so runs it; it is no verb of users.
-//   welkin-check-files hdf5 FILE...      opens files as a reader would and says where it is (src/data/check/check_child.h)
+// The executable `welkin-check-files` reads foreign files in its own process, since some damaged files crash the library that
+// reads them. libwelkin.so runs it; users do not call it.
+//   welkin-check-files hdf5 FILE...      opens files as a reader would and reports its progress (src/data/check/check_child.h)
 //   welkin-check-files ingest LIBRARY    serves libwelkin_ingest.so over its pipes (src/data/ingest/source/remote.h)
-// No torch, so that it starts in a few milliseconds.
+// It does not link torch, so that it starts in a few milliseconds.
 #include <hdf5.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
@@ -24,14 +24,14 @@
 #include "data/ingest/source/component.h"
 #include "data/ingest/source/remote.h"
 
-// The linker gives the library these in place of its own (apps/CMakeLists.txt): a damaged size makes it ask for any number of
-// bytes. Without memory it goes on with an error, but a reader may have the memory, and then it copies from beyond the file's
-// end. So asking is the damage. And what it is given ends at a page that cannot be touched (src/data/check/guarded_heap.h).
+// The linker gives the library these functions instead of its own (apps/CMakeLists.txt). A damaged size makes the library ask
+// for any number of bytes. Refused, it goes on with an error; a reader with more memory would succeed and copy from beyond the
+// file's end. So the request itself counts as damage. Blocks end at an inaccessible page (src/data/check/guarded_heap.h).
 void* checked_malloc(size_t bytes) asm("__wrap_malloc");
 void* checked_calloc(size_t count, size_t bytes) asm("__wrap_calloc");
 void* checked_realloc(void* old, size_t bytes) asm("__wrap_realloc");
 void checked_free(void* block) asm("__wrap_free");
-// The C library's, which are not to be had by their names here.
+// The C library's functions, which the linker renames.
 void* own_malloc(size_t bytes) asm("__real_malloc");
 void* own_calloc(size_t count, size_t bytes) asm("__real_calloc");
 void* own_realloc(void* old, size_t bytes) asm("__real_realloc");
@@ -47,12 +47,12 @@ void require_possible(size_t bytes) {
 
 constinit welkin::data::GuardedHeap guarded;
 
-constexpr rlim_t kSecondsPerStep = 4;  // of CPU: steps take microseconds, and a damaged file can make the library loop
+constexpr rlim_t kSecondsPerStep = 4;  // CPU seconds: steps take microseconds, and a damaged file can make the library loop
 [[maybe_unused]] constexpr rlim_t kMostBytes =
-    (rlim_t{16} << 30) + welkin::data::GuardedHeap::kAddresses;  // of addresses; a damaged size makes the library ask for any
+    (rlim_t{16} << 30) + welkin::data::GuardedHeap::kAddresses;  // a damaged size makes the library ask for any number
 
 void say(char byte) {
-  if (write(STDOUT_FILENO, &byte, 1) != 1) _exit(1);  // nobody waits
+  if (write(STDOUT_FILENO, &byte, 1) != 1) _exit(1);  // nobody waits any more
 }
 
 void set_limit(__rlimit_resource_t what, rlim_t soft) {
@@ -62,7 +62,7 @@ void set_limit(__rlimit_resource_t what, rlim_t soft) {
   setrlimit(what, &limit);
 }
 
-// Signals of a terminal or a scheduler are for the run, which ends this process by itself.
+// Signals of a terminal or a scheduler are meant for the run, which ends this process itself.
 void leave_signals_to_the_parent() {
   for (const int number : {SIGINT, SIGTERM, SIGHUP, SIGUSR1, SIGUSR2, SIGPIPE}) std::signal(number, SIG_IGN);
 }
@@ -73,7 +73,7 @@ rlim_t used_seconds() {
   return static_cast<rlim_t>(usage.ru_utime.tv_sec + usage.ru_stime.tv_sec);
 }
 
-// Between two steps. Who waits does so for seconds, so that a byte now and then will do.
+// Called between two steps. The parent waits for seconds, so an occasional byte is enough.
 void say_progress() {
   using Clock = std::chrono::steady_clock;
   static Clock::time_point last{};
@@ -84,13 +84,13 @@ void say_progress() {
   say(welkin::data::kFileProgress);
 }
 
-// Ends with the thread that waits for it.
+// This process ends with the thread that waits for it.
 void check_hdf5(std::span<char*> paths) {
   prctl(PR_SET_PDEATHSIG, SIGKILL);
 #if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
   set_limit(RLIMIT_AS, kMostBytes);
   guarded.open();
-  H5set_free_list_limits(0, 0, 0, 0, 0, 0);  // blocks that it kept for itself would be used again, beside others
+  H5set_free_list_limits(0, 0, 0, 0, 0, 0);  // kept blocks would be used again, beside others
 #endif
   for (const char* path : paths) {
     set_limit(RLIMIT_CPU, used_seconds() + kSecondsPerStep);
@@ -100,7 +100,7 @@ void check_hdf5(std::span<char*> paths) {
   }
 }
 
-// Ends with its input. What the libraries print is not to come between the answers.
+// Ends at the end of its input. Output that the libraries print must not mix with the answers.
 int serve_ingest(const char* library) {
   const int answers = dup(STDOUT_FILENO);
   dup2(STDERR_FILENO, STDOUT_FILENO);
@@ -108,7 +108,7 @@ int serve_ingest(const char* library) {
     const auto allow_seconds = [](int64_t seconds) { set_limit(RLIMIT_CPU, used_seconds() + static_cast<rlim_t>(seconds)); };
     return welkin::data::ingest::serve_component(welkin::data::ingest::Component(library), STDIN_FILENO, answers, allow_seconds);
   } catch (const std::exception&) {
-    return 1;  // who loads the library itself says why
+    return 1;  // the parent, which loads the library itself, reports why
   }
 }
 

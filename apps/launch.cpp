@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // `welkin launch`: the verb's row. The executable (apps/launcher.cpp) runs it before torch is loaded, so this is reached only
-// where somebody calls welkin_main by other means.
+// if another program calls welkin_main.
 #include <filesystem>
 #include <ostream>
 #include <string>

@@ -23,11 +23,11 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// The options before the verb, as far as they are ours; welkin_main checks them all.
+// The options before the verb that the launcher uses; welkin_main checks all of them.
 struct EarlyOptions {
   std::optional<fs::path> torch;
   std::string bind;
-  int verb_at = 0;  // argc when there is none
+  int verb_at = 0;  // argc if there is no verb
 };
 
 EarlyOptions early_options(int argc, char** argv) {
@@ -47,7 +47,7 @@ EarlyOptions early_options(int argc, char** argv) {
   return options;
 }
 
-// What is wrong with the environment is the verb's to say: most verbs have one process, whatever it holds.
+// Errors in the environment are left to the verb: most verbs have one process, whatever the environment says.
 welkin::launch::RankInfo place_of_process() {
   try {
     return welkin::launch::find_ranks([](const char* name) { return std::getenv(name); });
@@ -66,7 +66,7 @@ int launch(int argc, char** argv, int verb_at) {
                                     std::vector<std::string>(argv + 1, argv + verb_at), welkin::parallel::make_store_board);
 }
 
-// Also before torch: it says why torch does not load.
+// Runs before torch, too: it explains why torch does not load.
 int doctor(int argc, char** argv, const EarlyOptions& options, const welkin::launch::TorchSearch& search) {
   const int verb_at = options.verb_at;
   const auto arguments = welkin::launch::parse_doctor(std::vector<std::string>(argv + verb_at + 1, argv + argc));
@@ -79,7 +79,7 @@ int doctor(int argc, char** argv, const EarlyOptions& options, const welkin::lau
                                     std::vector<std::string>(argv + 1, argv + verb_at), welkin::parallel::make_store_board);
 }
 
-// SIGUSR1 announces the end of a job, perhaps while libraries load: it waits until who handles it is there
+// SIGUSR1 announces the end of a job, perhaps while libraries load: it stays blocked until its handler is there
 // (core/process/signals.h, the launcher's Crew). Other verbs end by it as by any signal.
 void hold_announcements(int argc, char** argv) {
   const int verb_at = early_options(argc, argv).verb_at;
@@ -112,7 +112,7 @@ int run(int argc, char** argv) {
 }  // namespace
 
 int main(int argc, char** argv) {
-  std::signal(SIGPIPE, SIG_IGN);  // `| head`: a reader that goes away ends the output to it, not the run
+  std::signal(SIGPIPE, SIG_IGN);  // `| head`: a reader that goes away ends its output, not the run
   hold_announcements(argc, argv);
   try {
     return run(argc, argv);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// `welkin predict`: fields (HDF5) and pictures (PNG) of some samples: input, target, prediction, difference; with --mosaic a
+// `welkin predict`: fields (HDF5) and pictures (PNG) of some samples: input, target, prediction, difference. With --mosaic: a
 // whole box from overlapping crops, on any number of ranks.
 #include <unistd.h>
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The entry of libwelkin.so: reads the options that stand before the verb, finds the verb, runs it, and turns what it throws into
-// an exit code.
+// The entry of libwelkin.so: reads the options before the verb, finds and runs the verb, and turns its exceptions into an
+// exit code.
 #include <c10/util/Exception.h>
 #include <poll.h>
 #include <unistd.h>
@@ -36,13 +36,13 @@ void load_plugins(const std::vector<std::filesystem::path>& paths, train::Regist
   for (const auto& path : paths) reinterpret_cast<Register>(launch::load_plugin(path, "welkin_register"))(registries);
 }
 
-// A pipe whose reader has ended, as with `head`, or an output that was closed from the start.
+// True for a pipe whose reader has ended, as with `head`, and for an output that was closed from the start.
 bool nobody_reads() {
   pollfd output{.fd = STDOUT_FILENO, .events = POLLOUT, .revents = 0};
   return poll(&output, 1, 0) == 1 && (output.revents & (POLLERR | POLLHUP | POLLNVAL)) != 0;
 }
 
-// What a verb found out is lost where standard output takes no more: a full disk. Who reads no further has what it wants.
+// Fails if standard output takes no more (a full disk): results would be lost. A reader that stopped has what it wants.
 void check_said(std::ostream& out) {
   out.flush();
   if (out.good() || nobody_reads()) return;
@@ -86,8 +86,8 @@ int dispatch(std::span<char*> arguments) {
   return code;
 }
 
-// Inside a catch block: an error that is none of ours. Where a verb does not know what its memory is for, this is who says that
-// there is no more.
+// Call inside a catch block: for exceptions that are not Welkin's. Reports exhausted memory for verbs that do not explain it
+// themselves.
 int report_other(const char* text) {
   const auto memory = train::memory_error_if_any(/*limit_bytes=*/0);
   std::cerr << "welkin: " << (memory ? memory->what() : text) << std::endl;
@@ -105,7 +105,7 @@ extern "C" __attribute__((visibility("default"))) int welkin_main(int argc, char
   } catch (const welkin::Error& error) {
     std::cerr << "welkin: " << error.what() << std::endl;
     return static_cast<int>(error.exit_code());
-  } catch (const c10::Error& error) {  // torch's own text without its stack of addresses
+  } catch (const c10::Error& error) {  // torch's text without its backtrace
     return welkin::apps::report_other(error.what_without_backtrace());
   } catch (
       const std::filesystem::filesystem_error& error) {  // a path that cannot even be looked at: a loop of links, a closed folder

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// welkin bench: how fast a configuration is on this machine. What it measures lives in src/bench/, what can be measured in
-// modes.cpp.
+// welkin bench: measures how fast a configuration is on this machine. src/bench/ holds the measurements, modes.cpp the table of
+// modes.
 #include "apps/bench/bench.h"
 
 #include <algorithm>
@@ -28,7 +28,7 @@
 namespace welkin::apps {
 namespace {
 
-// What holds a model says itself where the memory is.
+// Explains out-of-memory errors. Code that holds a model has already said where the memory is.
 BenchResult run_within_memory(const BenchMode& mode, const BenchRequest& request) {
   try {
     return mode.run(request);
@@ -93,7 +93,7 @@ int verb_bench(Application& application, int argc, char** argv) {
   }
   WindowServer server(cat(mode.name, "_samples_per_s"), application.out, windows.interrupted);
   if (has_flag(line, "serve")) windows.next_window = [&](std::optional<double> rate) { return server.next(rate); };
-  std::optional<Interrupted> interruption;  // which all ranks agree on, so that all come to the end
+  std::optional<Interrupted> interruption;  // all ranks agree on it, so that all come to the end
   const auto measure = [&] {
     const c10::Device device = train::choose_device(resolved.config.loop.device, place.local_rank);
     const train::ProcessSession session(resolved.config, device);

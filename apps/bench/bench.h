@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the modes of `welkin bench` are given and give back. A mode is a function in one of apps/bench/*.cpp and a row of the
-// table in apps/bench/modes.cpp; what it measures stands in src/bench/.
+// Arguments and results of the modes of `welkin bench`. A mode is a function in one of apps/bench/*.cpp and a row of the
+// table in apps/bench/modes.cpp. The measurements are in src/bench/.
 #pragma once
 
 #include <c10/core/Device.h>
@@ -18,7 +18,7 @@
 
 namespace welkin::apps {
 
-// All of it outlives the mode. Every rank of the world runs the mode; the first one's result is printed.
+// Arguments of a mode; they outlive it. Every rank of the world runs the mode; the first one's result is printed.
 struct BenchRequest {
   Application& application;
   const config::CommandLine& line;  // line.extra holds the flags of bench itself
@@ -26,10 +26,10 @@ struct BenchRequest {
   const parallel::World& world;
   c10::Device device;
   bench::WindowOptions windows;
-  std::function<bool()> is_interrupted;  // whether a signal has come: on several ranks, what all of them have agreed on
+  std::function<bool()> is_interrupted;  // true once a signal has come: on several ranks, once all of them have agreed on it
 };
 
-// What a mode says: lines for a reader, keys for a program, and a picture where it has one.
+// Result of a mode: lines for a reader, keys for a program, and a picture where the mode has one.
 struct BenchResult {
   std::string text;
   nlohmann::ordered_json json{};
@@ -37,8 +37,8 @@ struct BenchResult {
   bool has_figures = true;  // false: every row says why it has none
 };
 
-// What the machine can do, for as long as a window takes but not too short: without the run's limit of memory, which is the
-// model's.
+// Measures the machine's peaks for about the length of a window, within limits. The run's memory limit does not apply: it is
+// for the model.
 bench::Peaks peaks_of_machine(const BenchRequest& request);
 
 // apps/bench/steps.cpp
@@ -61,7 +61,7 @@ BenchResult bench_explore(const BenchRequest& request);
 
 // The configuration's flags and those of bench itself.
 config::CommandLine parse_bench(int argc, const char* const* argv);
-// A flag of bench itself; empty where it was not given.
+// Value of a flag of bench itself; empty where it was not given.
 std::string bench_flag(const BenchRequest& request, const std::string& name);
 
 }  // namespace welkin::apps

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The mode that looks into the step: each layer against the machine's roof.
+// The mode --layers: compares each layer of a step with the machine's roofline.
 #include "bench/step/layers.h"
 
 #include <algorithm>

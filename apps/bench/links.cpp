@@ -74,7 +74,7 @@ int bench_collectives(Application& application, int argc, char** argv) {
   const launch::RankInfo place = this_rank_info();
   if (place.rank == 0 && !arguments.json.empty() && arguments.json != "-") check_output("bench", "--json", arguments.json);
   if (place.world_size == 1) {
-    parallel::mesh_of(arguments.mesh, arguments.ranks);  // refused once, not by every rank
+    parallel::mesh_of(arguments.mesh, arguments.ranks);  // refused here once, not by every rank
     return run_local_ranks(own_command_with("bench", std::vector<std::string>(argv + 1, argv + argc)), arguments.ranks);
   }
   label_process(place);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The mode that counts what every rank holds under the configured layout.
+// The mode --memory: counts the bytes that every rank holds under the configured layout.
 #include "apps/bench/bench.h"
 #include "bench/memory/memory_bench.h"
 #include "core/error.h"

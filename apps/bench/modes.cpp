@@ -112,7 +112,7 @@ const std::vector<config::ExtraFlag>& bench_flags() {
   return flags;
 }
 
-// Two flags that are modes at once are a mistake. Beside one of them --mode says which steps are measured.
+// Two mode flags at once are a mistake. Beside one of them, --mode selects the steps that are measured.
 const BenchMode& mode_of(const config::CommandLine& line) {
   std::vector<std::string> given;
   const BenchMode* chosen = nullptr;

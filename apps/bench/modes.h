@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// What `welkin bench` can measure, and how a command line names it: a word behind the verb (`bench io`), or the flag that the
-// word stands for (`bench --mode io`). A new mode is a row of the table in modes.cpp and a function of bench.h, a new study a row
-// and a function of studies.h.
+// The table of `welkin bench`'s modes, and their names on a command line: a word behind the verb (`bench io`), or the flag that
+// the word stands for (`bench --mode io`). A new mode is a row of the table in modes.cpp and a function of bench.h, a new study
+// a row and a function of studies.h.
 #pragma once
 
 #include <span>
@@ -15,8 +15,8 @@
 namespace welkin::apps {
 
 enum class SelectedBy { ModeName, Flag };      // --mode NAME; --NAME
-enum class Picture { None, Svg };              // whether --plot has something to write
-enum class Steps { OfMode, Synthetic, None };  // what --mode beside the flag may say: any kind of step; synthetic; nothing
+enum class Picture { None, Svg };              // an SVG: --plot has a picture to write
+enum class Steps { OfMode, Synthetic, None };  // values that --mode may have beside the flag: any kind of step; synthetic; none
 
 struct BenchMode {
   std::string_view name;
@@ -34,35 +34,35 @@ struct BenchStudy {
   config::Listed listed = config::Listed::Always;
 };
 
-// The rows of both, in the order of the help text.
+// The tables of both, in the order of the help text.
 std::span<const BenchMode> bench_modes();
 std::span<const BenchStudy> bench_studies();
 
-// Whether --NAME, or --NAME=VALUE, is among them.
+// True if --NAME or --NAME=VALUE is among the arguments.
 bool names_flag(const std::vector<std::string>& arguments, std::string_view name);
 
-// The first word as the flag that it stands for: "io --json -" is "--mode io --json -", "sweep threads=1,2" is "--sweep
-// threads=1,2", "step" is "--mode synthetic" where no --mode is given. ConfigError for a word that names nothing.
+// Replaces the first word by its flag: "io --json -" becomes "--mode io --json -", "sweep threads=1,2" becomes "--sweep
+// threads=1,2", "step" becomes "--mode synthetic" where no --mode is given. ConfigError for an unknown word.
 std::vector<std::string> with_flag_of_word(std::vector<std::string> arguments);
 
-// The study whose flag is among the arguments; null: none.
+// The study whose flag is among the arguments, else null.
 const BenchStudy* study_of(const std::vector<std::string>& arguments);
 
-// Its forms, one line each.
+// Forms of the command, one line each.
 std::vector<std::string> usage_of_bench();
 
 // Flags of bench itself, beside those of a configuration.
 const std::vector<config::ExtraFlag>& bench_flags();
 
-// ConfigError for two modes at once, and for --mode beside one that it does not go with.
+// ConfigError for two modes at once, and for a --mode that the mode's flag does not allow.
 const BenchMode& mode_of(const config::CommandLine& line);
 
-// Before anything is measured: ConfigError for a picture that the mode does not have, and for files that cannot be written.
+// Called before the measurement. ConfigError for a picture that the mode does not have, and for files that cannot be written.
 void check_picture(const config::CommandLine& line, const BenchMode& mode);
 void check_outputs(const config::CommandLine& line);
 
-// The result of the first rank, to where the flags say. Throws Interrupted where a signal has come, DataError where there is
-// none.
+// Writes the first rank's result to where the flags say. Throws Interrupted where a signal has come, DataError where there is
+// no result.
 void hand_out(const BenchRequest& request, const BenchMode& mode, const BenchResult& result);
 
 }  // namespace welkin::apps

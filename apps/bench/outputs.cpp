@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Where the result of a mode goes.
+// Writes the result of a mode.
 #include <ATen/Parallel.h>
 
 #include <ostream>
@@ -16,7 +16,7 @@
 namespace welkin::apps {
 namespace {
 
-// What was measured, on what.
+// Describes the measurement: its mode, configuration and machine.
 nlohmann::ordered_json description(const BenchMode& mode, const BenchRequest& request) {
   const config::RunConfig& config = request.config;
   return {{"mode", std::string(mode.name)},
@@ -40,7 +40,7 @@ void check_picture(const config::CommandLine& line, const BenchMode& mode) {
                     "Leave --plot out, or take --ladder, --sweep or --explore");
 }
 
-// Before anything is measured: the figures of an hour would be lost.
+// Called before the measurement: otherwise the figures of an hour could be lost.
 void check_outputs(const config::CommandLine& line) {
   const auto json = line.extra.find("json"), plot = line.extra.find("plot");
   if (json != line.extra.end() && json->second != "-") check_output("bench", "--json", json->second);
@@ -49,7 +49,7 @@ void check_outputs(const config::CommandLine& line) {
   check_output("bench", "--plot", plot->second);
 }
 
-// What was measured before an interruption is shown, and kept nowhere: half a comparison is none.
+// After an interruption the results so far are printed and no file is written: half a comparison is misleading.
 void hand_out(const BenchRequest& request, const BenchMode& mode, const BenchResult& result) {
   if (request.is_interrupted()) {
     request.application.err << result.text << std::flush;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// welkin bench --scaling weak|strong: measures one number of ranks after the other, each as a run of `bench --mode all` of its
-// own, or takes the files that separately submitted jobs have written, and makes the table and its plots.
+// welkin bench --scaling weak|strong: measures one number of ranks after the other, each by its own run of `bench --mode all`,
+// or reads the files of separately submitted jobs. It makes the table and its plots.
 
 #include "bench/scaling/scaling.h"
 
@@ -80,7 +80,7 @@ class ScalingRun {
     return run_local_ranks(own_command_with("bench", words), ranks);
   }
 
-  // As given, for one rank.
+  // The configuration as given, resolved for one rank.
   config::RunConfig own_config() const {
     std::vector<const char*> words{"welkin bench"};
     for (const std::string& word : arguments_.config) words.push_back(word.c_str());
@@ -88,7 +88,7 @@ class ScalingRun {
     return config::resolve(line, /*world_size=*/1, application_.registries.known_names()).config;
   }
 
-  // Weak: the configured batch is that of each rank.
+  // Weak scaling: each rank has the configured batch.
   std::vector<std::string> batch_flags() const {
     if (arguments_.kind == "strong") return {};
     return {"--local_batch_size", cat(own_config().loop.global_batch_size)};

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The flags of `welkin bench scaling`, apart from what is done with them (scaling.cpp).
+// The flags of `welkin bench scaling`; scaling.cpp acts on them.
 #pragma once
 
 #include <CLI/CLI.hpp>
@@ -17,7 +17,7 @@ struct ScalingArguments {
   std::vector<int64_t> predict;
   std::string calibration;
   std::filesystem::path out = ".";
-  std::vector<std::string> config;  // what each run is given besides
+  std::vector<std::string> config;  // further flags of each run
 };
 
 inline void add_scaling_flags(CLI::App& app, ScalingArguments& arguments) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The modes that measure what one configuration does: IO, SYNTHETIC, FULL, NOCOMM, and all of them.
+// The modes that measure one configuration: IO, SYNTHETIC, FULL, NOCOMM, and all of them.
 #include <ATen/Parallel.h>
 
 #include <algorithm>
@@ -24,7 +24,7 @@
 namespace welkin::apps {
 namespace {
 
-// One run of bench: the modes that it is asked for add to it.
+// One run of bench. Each requested mode adds its report.
 class BenchRun {
  public:
   explicit BenchRun(const BenchRequest& request) : request_(request) {}
@@ -57,7 +57,7 @@ class BenchRun {
   }
 
   BenchResult result() {
-    // Last, so that it delays nothing that is measured from the start of the process.
+    // The peaks come last, so that they do not delay figures that count from the start of the process.
     if (!reports_.empty()) measure_machine();
     std::string text = reports_.empty() ? std::string() : bench::peaks_text(peaks_);
     text += text_;
@@ -79,7 +79,7 @@ class BenchRun {
   }
 
  private:
-  // Where steps were measured with and without it.
+  // Compares steps with and without communication where both were measured.
   std::string compare_communication() {
     const auto with = std::ranges::find(reports_, bench::StepMode::Synthetic, &bench::StepReport::mode);
     const auto without = std::ranges::find(reports_, bench::StepMode::NoComm, &bench::StepReport::mode);
@@ -89,7 +89,7 @@ class BenchRun {
     return bench::communication_text(with->traffic, found);
   }
 
-  // Of all ranks together, which measure at the same time.
+  // All ranks measure at the same time; the figures are for all of them together.
   void measure_machine() {
     peaks_ = peaks_of_machine(request_);
     const std::vector<double> sums = summed_over_ranks(

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Studies of welkin bench: flags with a command line of their own, which start the ranks that they measure (--tiles needs none).
+// Studies of welkin bench: flags with a command line of their own, which start their ranks themselves (--tiles needs none).
 // A study is a function here and a row of the table in apps/bench/modes.cpp.
 #pragma once
 

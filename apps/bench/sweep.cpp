@@ -12,7 +12,7 @@
 namespace welkin::apps {
 namespace {
 
-// At the commas between values: not within a list, a mapping or quotes, which a value may have.
+// Splits at the commas between values. Commas within a list, a mapping or quotes belong to a value.
 std::vector<std::string> values_in(std::string_view text) {
   std::vector<std::string> values(1);
   int depth = 0;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// `--sweep key=value,value` of welkin bench, as it was typed.
+// Parses `--sweep key=value,value` of welkin bench.
 #pragma once
 
 #include <string>
@@ -12,10 +12,10 @@ struct Sweep {
   std::vector<std::string> values;
 };
 
-// "threads=1,2,4". Commas within a list, a mapping or quotes part no values. ConfigError where there is no key or no value.
+// Parses "threads=1,2,4". Commas within a list, a mapping or quotes belong to a value. ConfigError without a key or a value.
 Sweep parse_sweep(const std::string& text);
 
-// The values where all are numbers, none the same; else nothing.
+// The values as numbers, if all are numbers and no two are equal; else empty.
 std::vector<double> numbers_of(const Sweep& sweep);
 
 }  // namespace welkin::apps

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// welkin bench --tiles: what a size that does not fill its last tile costs, on this machine. It needs no configuration.
+// welkin bench --tiles: measures what a partly filled last tile costs on this machine. It needs no configuration.
 #include <CLI/CLI.hpp>
 #include <map>
 #include <ostream>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The modes that put configurations side by side: the ladder of switches, a sweep over a key, and what each switch would gain.
+// The modes that compare configurations: the ladder of switches, a sweep over a key, and the gain of each single switch.
 #include "bench/step/trials.h"
 
 #include <algorithm>
@@ -25,7 +25,7 @@ config::RunConfig resolved_with(const BenchRequest& request, const bench::KeyVal
   return config::resolve(line, request.world.size(), request.application.registries.known_names()).config;
 }
 
-// --mode beside one of these flags says which steps are measured.
+// Beside one of these flags, --mode selects the steps that are measured.
 bench::StepMode step_mode_of(const BenchRequest& request, bench::StepMode otherwise) {
   const std::string name = bench_flag(request, "mode");
   if (name.empty()) return otherwise;
@@ -53,7 +53,7 @@ BenchResult as_result(const std::string& title, const std::vector<bench::TrialRo
   return result;
 }
 
-// Over numbers a curve; else the bars that every comparison has.
+// Draws a curve over numbers, else bars as for every comparison.
 std::string sweep_svg(const Sweep& sweep, const std::vector<bench::TrialRow>& rows) {
   const std::string title = cat("sweep over ", sweep.key);
   const std::vector<double> places = numbers_of(sweep);
@@ -65,7 +65,7 @@ bool feeds_the_step(const std::string& key) {
   return row != nullptr && row->path.starts_with("data.");
 }
 
-// Where a process computes is chosen once for all; a rank alone may choose again for each row.
+// Several ranks have chosen their device once for the whole process; a process alone may choose one for each row.
 void choose_device_of(bench::Trial& trial, const BenchRequest& request) {
   if (request.world.size() > 1) {
     throw ConfigError("bench", "several ranks have met on one kind of device: --sweep device", "Sweep it on one process");
@@ -80,7 +80,7 @@ void choose_device_of(bench::Trial& trial, const BenchRequest& request) {
 
 config::DeviceKind kind_of(c10::Device device) { return device.is_cpu() ? config::DeviceKind::Cpu : config::DeviceKind::Cuda; }
 
-// A value that goes with nothing else of the configuration is a row that says so: nobody asked for it by name.
+// A value that does not fit the rest of the configuration becomes a row with the reason: nobody asked for it by name.
 bench::Trial trial_of_choice(const BenchRequest& request, const std::string& key, const std::string& value) {
   bench::Trial trial{.name = cat(key, "=", value), .config = {}, .note = {}};
   try {

@@ -43,7 +43,7 @@ std::optional<double> WindowServer::next(std::optional<double> rate) {
   return seconds_of(*line);
 }
 
-// Nothing behind the last line but an unfinished one counts as a line, too. In short waits: a signal does not end a read.
+// An unfinished last line counts as a line, too. Waits are short, since a signal does not end a read.
 std::optional<std::string> WindowServer::read_line() {
   for (;;) {
     if (const size_t end = unread_.find('\n'); end != std::string::npos) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// welkin bench --serve: windows in turns with another program, which asks for each.
+// welkin bench --serve: windows in turns with another program, which asks for each window.
 #pragma once
 
 #include <functional>
@@ -11,16 +11,16 @@
 
 namespace welkin::apps {
 
-// One line per window on standard input, its seconds; one line of JSON on `out` when the process is ready and after each window:
+// Reads one line per window from standard input: its seconds. Writes a line of JSON to `out` when ready, and after each window:
 //   {"ready":true}
 //   {"synthetic_samples_per_s":12.5}
 class WindowServer {
  public:
-  // `key` names the rate. `interrupted` is asked while no line comes, and outlives the server; it may be empty.
+  // `key` names the rate. `interrupted` is called while no line comes, and outlives the server; it may be empty.
   WindowServer(std::string key, std::ostream& out, std::function<bool()> interrupted);
 
-  // For WindowOptions::next_window. Nothing: the input has ended, or the run is interrupted. ConfigError for a line that is no
-  // length of a window.
+  // For WindowOptions::next_window. Returns nothing at the end of input and on interruption. ConfigError for a line without a
+  // valid window length.
   std::optional<double> next(std::optional<double> rate);
 
  private:
@@ -29,13 +29,13 @@ class WindowServer {
   std::string key_;
   std::ostream& out_;
   std::function<bool()> interrupted_;
-  std::string unread_;  // of standard input, behind the last line
+  std::string unread_;  // part of standard input behind the last line
 };
 
-// --windows, --window_seconds and --warmup_seconds. ConfigError for what is no usable number.
+// Options from --windows, --window_seconds and --warmup_seconds. ConfigError for unusable numbers.
 bench::WindowOptions window_options(const config::CommandLine& line);
 
-// --serve goes with one mode of one process alone: else a ConfigError.
+// ConfigError unless --serve goes with one mode of one process.
 void check_serving(const config::CommandLine& line, const BenchMode& mode, int64_t ranks);
 
 }  // namespace welkin::apps

@@ -9,7 +9,7 @@
 namespace welkin::apps {
 namespace {
 
-// What may stand behind the verb.
+// All words that may stand behind the verb.
 std::vector<std::string> words_of_bench() {
   std::vector<std::string> words{"step"};
   for (const BenchMode& mode : bench_modes()) words.emplace_back(mode.name);
@@ -22,7 +22,7 @@ bool is_flag(std::string_view word, std::string_view name) {
   return word == flag || word.starts_with(flag + "=");
 }
 
-// Of a word whose flag has a value: the next argument, or, where help is asked for, any that the flag takes.
+// Value of a word's flag: the next argument. With --help and no argument, any value that the flag takes.
 std::string value_behind(const std::vector<std::string>& arguments, std::string_view word, std::string_view metavar) {
   if (arguments.size() > 1 && !arguments[1].starts_with("-")) return arguments[1];
   const bool asks_for_help = names_flag(arguments, "help") || std::ranges::find(arguments, "-h") != arguments.end();

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the functions of welkin.h share on this side of torch: exceptions become texts, pointers of others are looked at, and a
+// Shared by the functions of welkin.h on this side of torch: exceptions become texts, pointers of the caller are checked, and a
 // process either trains or steps with models.
 #pragma once
 
@@ -48,7 +48,7 @@ inline void require(const void* pointer, const char* name) {
   if (pointer == nullptr) throw ConfigError("coupling", cat("a pointer is null: argument=", name), "Give its address");
 }
 
-// Words with blanks between. In quotes of either kind blanks belong to the word: --data_root '/my data'.
+// Splits at blanks. Blanks in quotes of either kind belong to the word: --data_root '/my data'.
 inline std::vector<std::string> words_of(const std::string& options) {
   std::vector<std::string> words;
   bool is_word = false;
@@ -73,7 +73,7 @@ inline std::vector<std::string> words_of(const std::string& options) {
   return words;
 }
 
-// `dims`: how many strides there are.
+// `dims`: the number of strides.
 inline train::FieldLayout field_layout(welkin_type type, const int64_t* strides, size_t dims) {
   train::FieldLayout layout{.is_double = type == WELKIN_FLOAT64};
   if (type != WELKIN_FLOAT32 && type != WELKIN_FLOAT64) {
@@ -84,11 +84,11 @@ inline train::FieldLayout field_layout(welkin_type type, const int64_t* strides,
   return layout;
 }
 
-// A run that trains has the process, whose settings of torch hold for all of it: threads, instruction set, precision.
+// A run that trains owns the process: its torch settings hold for the whole process (threads, instruction set, precision).
 class ProcessUse {
  public:
   enum Kind { Models, Training };
-  // ConfigError while the process is used for the other kind, or trains already.
+  // ConfigError while the process is used for the other kind, or already trains.
   explicit ProcessUse(Kind kind) : kind_(kind) {
     const std::lock_guard lock(mutex());
     if (users(Training) > 0 || (kind == Training && users(Models) > 0)) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The functions of welkin.h on this side of torch: each catches what is thrown and says it in the caller's buffer.
+// The functions of welkin.h on this side of torch. Each catches exceptions and writes their text into the caller's buffer.
 #include "apps/capi/functions.h"
 
 #include <iostream>
@@ -56,7 +56,7 @@ welkin_status c_open(const char* run_folder, const char* options, welkin_model**
 
 void c_close(welkin_model* model) { const std::unique_ptr<welkin_model> owner(model); }
 
-// No side of another number has channels.
+// An unknown side has no channels.
 const data::ArraySpec& side_of(const welkin_model* model, welkin_side side) {
   static const data::ArraySpec nothing;
   if (side == WELKIN_INPUT) return model->stepper->input();
@@ -90,7 +90,7 @@ train::FieldLayout layout_of(const welkin_model* model, welkin_type type, const 
   return capi::field_layout(type, strides, model->stepper->shape().size());
 }
 
-// No other call for this model runs meanwhile.
+// Holds the model's lock: calls for one model run one after the other.
 template <typename Body>
 welkin_status with_model(const welkin_model* model, char* error, const Body& body) {
   return capi::guarded(error, [&] {

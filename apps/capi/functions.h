@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What libwelkin_c.so, which knows no torch, calls in libwelkin.so once it has loaded it. Plain C types and one table.
+// The table of functions that libwelkin_c.so, which does not link torch, calls in libwelkin.so after loading it. Plain C types.
 #pragma once
 
 #include "apps/capi/welkin.h"
@@ -34,6 +34,6 @@ struct welkin_functions {
 };
 
 inline constexpr int kWelkinErrorBytes = 4096;
-inline constexpr const char* kWelkinFunctionsName = "welkin_functions_2";  // another table has another number
+inline constexpr const char* kWelkinFunctionsName = "welkin_functions_2";  // a changed table gets a new number
 
 }  // extern "C"

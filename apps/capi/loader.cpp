@@ -31,7 +31,7 @@ fs::path own_folder() {
   return fs::canonical(info.dli_fname).parent_path();
 }
 
-// Installed as a wheel, torch's folder is beside Welkin's; in a tree there is a .venv.
+// In a wheel's installation torch's folder is beside Welkin's; a source tree has a .venv.
 std::optional<fs::path> nearby_torch(const fs::path& libraries) {
   const fs::path above = libraries.parent_path().parent_path();
   return welkin::launch::torch_package_in(above) ? above : above / ".venv";
@@ -57,7 +57,7 @@ const welkin_functions* load() {
   return loaded;
 }
 
-// A model exists only after loading.
+// A model exists only after loading, so the table is there.
 const welkin_functions& functions() { return *loaded.load(); }
 
 template <typename Body>
@@ -93,7 +93,7 @@ extern "C" {
 const char* welkin_last_error(void) { return last_error.data(); }
 
 welkin_status welkin_open(const char* run_folder, const char* options, welkin_model** model) {
-  if (model != nullptr) *model = nullptr;  // whatever goes wrong
+  if (model != nullptr) *model = nullptr;  // also on failure
   return loaded_or_error(
       [&](const welkin_functions& library) { return library.open(run_folder, options, model, last_error.data()); });
 }

@@ -44,7 +44,7 @@ std::unique_ptr<train::PairTrainer> open_training(const std::string& options) {
   return std::make_unique<train::PairTrainer>(std::move(registries), std::move(resolved), text_flag(line, "init_from"));
 }
 
-// No other call for this training runs meanwhile, but for its progress.
+// Holds the training's lock: calls for it run one after the other, except welkin_train_progress().
 template <typename Body>
 welkin_status with_training(const welkin_training* training, char* error, const Body& body) {
   return guarded(error, [&] {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Training on pairs of the caller's: the functions of welkin.h whose names begin with welkin_train_.
+// Training on the caller's pairs: the functions of welkin.h whose names begin with welkin_train_.
 #pragma once
 
 #include "apps/capi/functions.h"

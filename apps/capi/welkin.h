@@ -15,7 +15,7 @@ extern "C" {
 
 #define WELKIN_API __attribute__((visibility("default")))
 
-/* The exit codes of `welkin`: what kind of error it was. */
+/* The exit codes of `welkin`: the kinds of errors. */
 typedef enum welkin_status {
   WELKIN_OK = 0,
   WELKIN_FAILED = 1,
@@ -74,7 +74,7 @@ WELKIN_API welkin_status welkin_advance(welkin_model* model);
 
 typedef struct welkin_training welkin_training; /* opaque; made by welkin_train_open, ended by welkin_train_close */
 
-/* Where a run is. Losses are those of the last validation, NaN before it. */
+/* Progress of a run. Losses are those of the last validation, NaN before it. */
 typedef struct welkin_progress {
   int64_t step, total_steps, epoch; /* steps that were made, those of the whole run; the epoch counts from 1 */
   int64_t pairs;                    /* handed over */

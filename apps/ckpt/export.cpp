@@ -35,7 +35,7 @@ interchange::FileFormat format_of(const std::string& out) {
                     "Name it .pt or .safetensors, or give --format");
 }
 
-// Of the package, else of the run's data; empty, with a note, where they are not there any more.
+// The package's statistics, else those of the run's data. Empty, with a note, where the files are gone.
 std::string normalization_of(Application& application, const interchange::State& state) {
   if (interchange::is_package(state.path)) return train::normalization_json(interchange::ModelPackage(state.path).spec());
   if (state.config.empty()) return "";

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// welkin ckpt import FILE OUT: a checkpoint of PyTorch as one of ours.
+// welkin ckpt import FILE OUT: converts a checkpoint of PyTorch to a Welkin checkpoint.
 #include <filesystem>
 #include <ostream>
 #include <string>
@@ -29,7 +29,7 @@ const std::vector<config::ExtraFlag> kFlags = {
     {"as_stored", "", "keep the element types; otherwise floating-point tensors become float32, which training takes"},
     {"weights_only", "", "leave an optimizer's state out"}};
 
-// The configuration of the run, where one was named.
+// The configuration of the run as text, if one was named.
 std::string config_text(const Application& application, const config::CommandLine& line) {
   if (!line.yaml_config && line.tutorial == config::Tutorial::None) return {};
   return config::yaml(config::resolve(line, kWorldSize, application.registries.known_names()).config);

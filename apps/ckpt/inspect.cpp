@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// welkin ckpt inspect PATH: what is in a checkpoint of any format.
+// welkin ckpt inspect PATH: lists the contents of a checkpoint of any format.
 #include <CLI/CLI.hpp>
 #include <ostream>
 #include <string>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// welkin ckpt package RUN_FOLDER OUT: a trained model with all that it needs, in one folder.
+// welkin ckpt package RUN_FOLDER OUT: copies a trained model and all files that it needs into one folder.
 #include <filesystem>
 #include <ostream>
 #include <string>
@@ -19,7 +19,7 @@ namespace {
 const std::vector<config::ExtraFlag> kPackageFlags = {
     {"licence", "NAME", "the licence of the weights, as SPDX says it: CC-BY-4.0"}, {"note", "TEXT", "a line for people"}};
 
-// The second word where there are two before the flags; taken out.
+// Removes and returns the second word, if two words stand before the flags; else empty.
 std::string take_output(std::vector<char*>& words) {
   if (words.size() < 3 || words[1][0] == '-' || words[2][0] == '-') return {};
   std::string out = words[2];

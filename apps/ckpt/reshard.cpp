@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// welkin ckpt reshard CKPT OUT: a checkpoint in the pieces of another number of ranks.
+// welkin ckpt reshard CKPT OUT: rewrites a checkpoint in the pieces of another number of ranks.
 #include "train/checkpoint/reshard.h"
 
 #include <CLI/CLI.hpp>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// welkin ckpt verify PATH: whether checkpoints are whole.
+// welkin ckpt verify PATH: checks that checkpoints are complete and undamaged.
 #include <CLI/CLI.hpp>
 #include <algorithm>
 #include <filesystem>
@@ -17,7 +17,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// The path itself, or the checkpoints of a run.
+// The path itself, or all checkpoints of the run in that folder.
 std::vector<fs::path> checkpoints_at(const fs::path& path) {
   const fs::path folder = fs::exists(path / "checkpoints") ? path / "checkpoints" : path;
   const train::CheckpointStore store(folder);
@@ -27,7 +27,7 @@ std::vector<fs::path> checkpoints_at(const fs::path& path) {
   return paths;
 }
 
-// Opening verifies what has hashes: nothing is read twice. Reading every tensor verifies what has checksums of its own.
+// Opening verifies files that have hashes, so nothing is read twice. Reading every tensor verifies formats with own checksums.
 uint64_t verified_bytes(const fs::path& path) {
   if (fs::exists(path / "index.json")) {
     const train::Checkpoint checkpoint(path);

@@ -30,7 +30,7 @@ void record(config::VerbHelp& answer, const CLI::App& app, const Forms& forms) {
       answer.takes_paths = true;
     }
   }
-  answer.takes_configuration = app.get_allow_extras();  // they are handed on as such
+  answer.takes_configuration = app.get_allow_extras();  // extra words are handed on as its flags
   for (const char* form : forms) answer.forms.push_back({.name = form, .summary = ""});
 }
 
@@ -43,7 +43,7 @@ bool parse_arguments(Application& application, CLI::App& app, int argc, char** a
     record(*application.recorded, app, forms);
     return false;
   }
-  // These verbs have one help for --help and --help=all.
+  // These verbs print the same help for --help and --help=all.
   std::vector<const char*> words(argv, argv + argc);
   std::replace_if(
       words.begin(), words.end(), [](const char* word) { return std::string_view(word) == "--help=all"; }, "--help");

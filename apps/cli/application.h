@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What every verb is given: where to write, and what can be built by name (models, data sets, losses, ... with the plug-ins'
-// rows).
+// Context of every verb: the output streams, and the registries (models, data sets, losses, ..., with the rows of
+// plug-ins).
 #pragma once
 
 #include <cstdint>
@@ -20,7 +20,7 @@ struct Registries;  // train/learn/registries.h, which only the verbs that build
 
 namespace welkin::apps {
 
-// Of the verbs that work in one process whatever the run had: evaluate, predict, ckpt import.
+// World size of the verbs that run in one process, whatever the run had: evaluate, predict, ckpt import.
 inline constexpr int64_t kWorldSize = 1;
 
 struct Application {
@@ -28,13 +28,13 @@ struct Application {
   std::ostream& err;                      // notes and warnings
   train::Registries& registries;          // built-in rows, then those of the plug-ins
   std::vector<std::string> options = {};  // as typed before the verb: --plugin, --torch, --bind and their values
-  config::VerbHelp* recorded = nullptr;   // where a verb that is asked for help puts it instead of printing it
+  config::VerbHelp* recorded = nullptr;   // a verb that is asked for help writes it here instead of printing it
 };
 
-// Options with which a verb takes others: `welkin verify --layouts`.
+// Options with which a verb takes other options: `welkin verify --layouts`.
 using Forms = std::vector<const char*>;
 
-// Parses argv with `app`. True: go on. False: help was asked for and stands on application.out; the verb returns 0.
+// Parses argv with `app`. False: help was requested and is on application.out; the verb then returns 0.
 // Throws ConfigError naming the verb when the arguments are wrong.
 bool parse_arguments(Application& application, CLI::App& app, int argc, char** argv, const Forms& forms = {});
 

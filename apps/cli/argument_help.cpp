@@ -18,14 +18,14 @@ constexpr size_t kHelpColumn = 30;
 
 bool is_path_type(const std::string& type) { return type.starts_with("FILE") || type.starts_with("DIR"); }
 
-// CLI11's "INT:INT in [0 - 22]", "UINT", "FLOAT:POSITIVE", "TEXT": a whole number, a number, or as it is.
+// Turns CLI11's "INT:INT in [0 - 22]", "UINT", "FLOAT:POSITIVE", "TEXT" into a name: integer, number, or unchanged.
 std::string metavar_of(const std::string& type) {
   const std::string name = type.substr(0, type.find(':'));
   if (name == "INT" || name == "UINT") return "N";
   return name == "FLOAT" ? "X" : name;
 }
 
-// "0 to 22" of "INT:INT in [0 - 22]".
+// Extracts "0 to 22" from "INT:INT in [0 - 22]".
 std::string range_of(const std::string& type) {
   const size_t open = type.find(" in ["), gap = type.find(" - ", open), close = type.find(']', open);
   if (open == std::string::npos || gap == std::string::npos || close == std::string::npos) return "";
@@ -62,7 +62,7 @@ std::string positional_name(const CLI::Option& option) {
   return cat(option.get_name(), option.get_items_expected_max() > 1 ? "..." : "");
 }
 
-// Of "VALUE not in {a,b}" and "Check VALUE value in {a->0,b->1} OR {0,1} FAILED".
+// The value in "VALUE not in {a,b}" and "Check VALUE value in {a->0,b->1} OR {0,1} FAILED".
 std::string_view refused_value(std::string_view text) {
   if (text.starts_with("Check ")) return text.substr(6, text.find(" value in {") - 6);
   return text.substr(0, text.find(" not in {"));

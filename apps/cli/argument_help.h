@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a CLI::App says of itself, without CLI11's own notation: --help, and the text of a wrong argument.
+// Help and error texts of a CLI::App without CLI11's own notation.
 #pragma once
 
 #include <string>
@@ -18,10 +18,10 @@ namespace welkin::apps {
 
 // An option as a row: "--format" with its choices, "-n" with "N".
 config::Option described_option(const CLI::Option& option);
-// The same of the verbs that the launcher runs before torch is loaded.
+// The same for the verbs that the launcher runs before torch is loaded.
 config::Option described_option(const launch::LaunchOption& option);
 
-// The choices of an argument, empty where anything may stand: {"bash", "zsh", "man"}.
+// The choices of an argument, empty where it may be anything: {"bash", "zsh", "man"}.
 std::vector<std::string> choices_of(const CLI::Option& option);
 
 // Usage, description, arguments and options; lines of at most kHelpWidth columns.

@@ -15,7 +15,7 @@ namespace {
 
 constexpr const char* kName = "welkin-check-files";
 
-// Where the launcher's variables contradict each other, whoever needs a rank says so.
+// Contradicting launcher variables are reported by the verb that needs a rank.
 bool is_first_of_node() {
   try {
     return this_rank_info().local_rank == 0;

@@ -23,7 +23,7 @@ std::string ranks_text(const config::RunConfig& config, int64_t world_size, int6
              config.loop.global_batch_size, " samples per step\n");
 }
 
-// Where the configuration alone says it.
+// Memory that offloading moves, where the configuration alone decides it.
 std::string offload_text(const Application& application, const config::CommandLine& line, const config::RunConfig& config,
                          int64_t world_size) {
   const train::Registries& registries = application.registries;
@@ -37,7 +37,7 @@ std::string offload_text(const Application& application, const config::CommandLi
              " (welkin plan estimate)\n");
 }
 
-// Opens the data as training would, but holds and copies none of it.
+// Opens the data as training would, without keeping or copying any of it.
 void warn_of_data(Application& application, config::RunConfig config) {
   if (config.data.data_loader_config == config::Loader::Synthetic) return;
   config.data.resident = config::Residence::None;

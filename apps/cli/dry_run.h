@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// --dry_run of the verbs that take a configuration: it is checked and printed, and nothing is started.
+// --dry_run of the verbs that take a configuration: checks and prints it, and starts nothing.
 #pragma once
 
 #include <cstdint>
@@ -12,8 +12,8 @@ namespace welkin::apps {
 
 inline bool is_dry_run(const config::CommandLine& line) { return line.dry_run != config::DryRun::Off; }
 
-// The resolved configuration as a table or as YAML; of more than one rank with what lands where. Absent paths are warnings. With
-// --check_data they are errors, and the data are opened, which says what does not fit and what would be left out.
+// Prints the resolved configuration as a table or YAML; for several ranks also their placement. Absent paths are warnings. With
+// --check_data they are errors, and the data are opened: mismatches and samples that would be left out are reported.
 void print_configuration(Application& application, const config::CommandLine& line, const config::Resolved& resolved,
                          int64_t world_size, int64_t num_nodes = 1);
 

@@ -62,7 +62,7 @@ int run_elastic_rank(const launch::RankInfo& started, const config::Resolved& re
   member.say_hello(train::sizes_of_run(resolved.config, 1, limits.most));
   train::ElasticRound round{.run_size = limits.most};
   round.say_begun = [&member] { member.say_begun(); };
-  // SIGUSR1 is no end for who waits: the round saves, and the first rank has the job queued again.
+  // SIGUSR1 does not end a waiting rank: the round saves, and the first rank has the job queued again.
   const auto is_stopped = [&interrupt] { return interrupt.requested() && interrupt.signal_number() != SIGUSR1; };
   while (const auto next = member.await_round(is_stopped)) {
     const launch::RankInfo place = parallel::place_in(*next, started, member.id());
@@ -74,7 +74,7 @@ int run_elastic_rank(const launch::RankInfo& started, const config::Resolved& re
     round.note = next->note;
     round.is_requested = [&watch] { return watch->is_requested(); };
     const RoundEnd end = run_one_round(place, own, round, *watch, run_round);
-    watch.reset();  // which shuts down what is connected from here on
+    watch.reset();  // shuts down connections that are made from here on
     if (end.is_done) return end.code;
     if (place.rank == 0) std::cerr << cat("welkin: round ", next->number, " is left: ", end.why, "\n") << std::flush;
     member.leave(*next, end.why);

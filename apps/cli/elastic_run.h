@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A rank of an elastic job: round after round with the ranks that are there, in one process.
+// A rank of an elastic job: one process takes part in round after round, with the ranks that are there.
 #pragma once
 
 #include <functional>
@@ -16,11 +16,11 @@ namespace welkin::apps {
 // How this process's part in a round ended.
 struct RoundEnd {
   bool is_done = false;  // the run is over
-  int code = 0;          // then
-  std::string why = {};  // else: why it leaves the round
+  int code = 0;          // exit code, if the run is over
+  std::string why = {};  // otherwise: why it leaves the round
 };
 
-// What a round is run with. `end` shuts down its connections: before anything that uses them is destroyed.
+// Arguments of a round. `end` shuts down its connections before anything that uses them is destroyed.
 struct RoundCall {
   const launch::RankInfo& place;
   const config::Resolved& resolved;
@@ -33,17 +33,17 @@ using RunRound = std::function<RoundEnd(const RoundCall&)>;
 
 // The number of ranks that the configuration of an elastic job is resolved for.
 int64_t ranks_of_job(const launch::RankInfo& started);
-// Whether a launcher (ours, torchrun) started this process in the place of a lost one.
+// True if a launcher (ours, torchrun) started this process in the place of a lost one.
 bool is_started_again(const launch::RankInfo& started);
 
-// Until the run is over, or a signal other than SIGUSR1 comes while this process waits. `resolved`: for ranks_of_job(). Returns
-// the exit code. ConfigError for limits in which no other number of ranks can go on, CommError where the launcher's board is
-// gone.
+// Runs rounds until the run is over, or a signal other than SIGUSR1 comes while this process waits. `resolved`: for
+// ranks_of_job(). Returns the exit code. ConfigError if the limits allow no other number of ranks, CommError if the launcher's
+// board is gone.
 int run_elastic_rank(const launch::RankInfo& started, const config::Resolved& resolved, const InterruptWatch& interrupt,
                      const RunRound& run_round);
 
-// What a rank does in a round, between World::connect and World::close. `body`: true where the run is over, false where the ranks
-// have agreed to part. An exchange that fails ends the round; another error of this rank ends its process, as in run_as_rank().
+// A rank's work in a round, between World::connect and World::close. `body` returns true when the run is over, false when the
+// ranks have agreed to part. A failed exchange ends the round; another error of the rank ends its process, as in run_as_rank().
 RoundEnd run_as_member(const RoundCall& call, const std::function<bool()>& body, const std::function<void(const char*)>& report);
 
 }  // namespace welkin::apps

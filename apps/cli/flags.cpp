@@ -10,7 +10,7 @@
 namespace welkin::apps {
 namespace {
 
-// "bench" of "welkin bench".
+// Extracts "bench" from "welkin bench".
 std::string_view verb_of(const config::CommandLine& line) {
   const std::string_view program = line.program;
   return program.substr(program.find(' ') == std::string_view::npos ? 0 : program.find(' ') + 1);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Values of a verb's own flags (config::ExtraFlag), which a command line holds as text.
+// Reads the values of a verb's own flags (config::ExtraFlag), which a command line holds as text.
 #pragma once
 
 #include <cstdint>
@@ -9,15 +9,15 @@
 
 namespace welkin::apps {
 
-// `otherwise` where the flag is absent. Else a number from `least` to `most`, or a ConfigError that names both.
+// A number from `least` to `most`, or a ConfigError that names both. Returns `otherwise` where the flag is absent.
 int64_t whole_flag(const config::CommandLine& line, const std::string& name, int64_t otherwise, int64_t least = 1,
                    int64_t most = 1 << 20);
 double number_flag(const config::CommandLine& line, const std::string& name, double otherwise, double least, double most);
 
-// `otherwise` where the flag is absent or has no text.
+// Returns `otherwise` where the flag is absent or empty.
 std::string text_flag(const config::CommandLine& line, const std::string& name, const std::string& otherwise = "");
 
-// Of a switch, or of a flag with a value: whether it is given and not "false".
+// True if a switch, or a flag with a value, is given and not "false".
 bool has_flag(const config::CommandLine& line, const std::string& name);
 
 }  // namespace welkin::apps

@@ -13,16 +13,16 @@
 
 namespace welkin::apps {
 
-// The launcher has used --torch and --bind already.
+// The launcher has already used --torch and --bind.
 struct GlobalOptions {
   std::vector<std::filesystem::path> plugins;
   bool help = false;
   bool version = false;
-  std::vector<std::string> typed;  // those before the verb, as they are
+  std::vector<std::string> typed;  // all options before the verb, unchanged
   std::vector<char*> rest;         // the verb and its arguments
 };
 
-// Of the program's arguments without its name. ConfigError for an option that is unknown or has no value.
+// Parses the program's arguments without its name. ConfigError for an option that is unknown or has no value.
 GlobalOptions parse_global_options(std::span<char*> arguments);
 
 const std::vector<config::Option>& global_options();

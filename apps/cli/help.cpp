@@ -14,7 +14,7 @@
 namespace welkin::apps {
 namespace {
 
-// What a verb, or a form of it, says when it is asked for help. Forms come after: each is asked too.
+// Returns the help of a verb, or of one form of it. Forms come later: each is asked, too.
 config::VerbHelp ask(Application& application, const Verb& verb, const std::string& form, const std::string& summary) {
   config::VerbHelp answer{.name = form.empty() ? verb.name : form, .summary = summary};
   Application asking{application.out, application.err, application.registries, application.options, &answer};
@@ -34,8 +34,8 @@ const config::Option* find_same(const config::VerbHelp& form, const config::Opti
   return found == form.options.end() ? nullptr : &*found;
 }
 
-// A verb without options of its own takes those that all its forms have, with the choices of each: `welkin data simulate --layout
-// sc22 --out DIR`.
+// Options that all forms of a verb have, with the choices of each, for a verb without options of its own: `welkin data simulate
+// --layout sc22 --out DIR`.
 std::vector<config::Option> shared_options(const std::vector<config::VerbHelp>& forms) {
   std::vector<config::Option> shared;
   for (config::Option option : forms.front().options) {

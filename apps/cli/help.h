@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What --help says: printed, or, for `welkin completion`, recorded as data (Application::recorded).
+// Help texts: printed, or, for `welkin completion`, recorded as data (Application::recorded).
 #pragma once
 
 #include <string>
@@ -12,16 +12,16 @@
 
 namespace welkin::apps {
 
-// Columns of every help text.
+// Width of every help text in columns.
 inline constexpr size_t kHelpWidth = 100;
 
 // "-h", "--help" or "--help=all".
 bool asks_for_help(std::string_view word);
 
-// Of a verb that takes a configuration.
+// Prints the help of a verb that takes a configuration.
 void print_help(Application& application, const config::HelpPage& page, config::Help form);
 
-// Of a verb that is nothing without a second word: its forms, and what else can be said.
+// A form of a verb that needs a second word: the word, its summary, and further text.
 struct Form {
   std::string_view word, summary;
 };

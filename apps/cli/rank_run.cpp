@@ -120,7 +120,7 @@ parallel::WorldOptions world_options(const config::RunConfig& config) {
 }
 
 void stop_rank(const parallel::World& world, const std::function<void(const char*)>& report, const char* what, ExitCode code) {
-  if (code != ExitCode::Comm) world.announce_stop(what);  // a failed exchange is another rank's doing
+  if (code != ExitCode::Comm) world.announce_stop(what);  // a failed exchange is the fault of another rank
   if (report) {
     report(what);
   } else {

@@ -40,17 +40,17 @@ data::SampleSpec spec_of(const model::ModelShape& shape) {
   return spec;
 }
 
-// By the keys alone where the data set can say it so; else by opening it.
+// Reads the facts from the keys alone where the data set can; else opens it.
 train::DatasetFacts facts_of(const train::DatasetEntry& entry, const config::RunConfig& config) {
   if (entry.facts) {
     train::DatasetFacts facts = entry.facts(config);
-    if (facts.shape.out_channels > 0) return facts;  // else the channels follow from roles that the files say
+    if (facts.shape.out_channels > 0) return facts;  // otherwise the channels follow from roles in the files
   }
   const auto dataset = entry.open(config, data::Split::Train);
   return {.shape = train::shape_of(dataset->spec()), .samples = dataset->size()};
 }
 
-// Of a model that is built to read the names of its parameters: nothing writes to them, so they take no memory.
+// Frozen parameters. The model is built to read their names; nothing writes to its parameters, so they take no memory.
 int64_t frozen_parameters(const model::ModelEntry& entry, const config::RunConfig& config, const model::ModelShape& shape) {
   if (config.optimizer.freeze.empty()) return 0;
   const model::ModelPtr model = entry.build(config.model, shape);
@@ -61,7 +61,7 @@ int64_t frozen_parameters(const model::ModelEntry& entry, const config::RunConfi
   return frozen;
 }
 
-// Of the newest input step what no prediction gives.
+// Channels of the newest input step that no prediction gives.
 int64_t known_channels(const model::ModelShape& shape) {
   const auto undefined = std::ranges::count(shape.earlier, -1);
   return std::max<int64_t>(0, shape.in_channels - shape.newest_input_channel - (shape.out_channels - undefined));
@@ -73,7 +73,7 @@ bool widens_matmuls(const config::RunConfig& config) {
   return ops::upcasts_matmul(at::kCPU, is_half ? at::kHalf : at::kBFloat16);
 }
 
-// Names and sizes of the samples; nothing where the files alone say them.
+// Names and sizes of the samples; nothing where only the files know them.
 std::optional<data::SampleSpec> spec_of_keys(const train::Registries& registries, const config::RunConfig& config) {
   const train::DatasetEntry& entry = registries.datasets.at(config.data.dataset);
   const model::ModelShape shape = entry.facts ? entry.facts(config).shape : model::ModelShape();
@@ -81,8 +81,8 @@ std::optional<data::SampleSpec> spec_of_keys(const train::Registries& registries
   return spec_of(shape);
 }
 
-// Of a zero_bubble's backward pass: what gradients of weights are made of, the inputs of linear layers and the gradients of their
-// outputs, over all that a forward pass keeps.
+// Values that wait for the weight passes of zero_bubble, over all that a forward pass keeps: inputs of linear layers and the
+// gradients of their outputs.
 double waiting_over_activations(const plan::RunFacts& facts) {
   if (!facts.memory || facts.memory->kept.sum_on_cpu() == 0) return 1;
   double values = 0;
@@ -92,7 +92,7 @@ double waiting_over_activations(const plan::RunFacts& facts) {
   return values / facts.memory->kept.sum_on_cpu();
 }
 
-// Shares of the whole model, by the cut that a run makes, and what its schedule holds and idles. `facts` has the cost.
+// Adds each stage's share of the model by the same cut as a run, and its schedule's memory and idle time. `facts` has the cost.
 void add_pipeline(const train::Registries& registries, const config::RunConfig& config, const model::ModelShape& shape,
                   int64_t world, plan::RunFacts& facts) {
   const parallel::Mesh mesh = parallel::mesh_of(config.parallel, world);

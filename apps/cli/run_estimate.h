@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the planner says of a run of ours: its model's cost, its data's size, the machine left to the caller.
+// Planner facts of a run: its model's cost and its data's size. The caller provides the machine.
 #pragma once
 
 #include <cstdint>
@@ -11,12 +11,12 @@
 
 namespace welkin::apps {
 
-// Opens the data where the keys alone do not say its size. ConfigError for a model without a cost.
+// Opens the data where the keys alone do not give its size. ConfigError for a model without a cost.
 plan::RunEstimate estimate_of(const Application& application, const config::CommandLine& line, int64_t world,
                               std::optional<double> flops_per_second = {});
 
-// ConfigError where the model cannot be split over so many processes as the configuration says: too many stages, an axis that its
-// plan does not split. Where only the data say its shape, nothing is checked.
+// ConfigError if the model cannot be split over so many processes as configured: too many stages, or an axis that its plan does
+// not split. Checks nothing where only the data give its shape.
 void check_layout_of(const train::Registries& registries, const config::RunConfig& config, int64_t world);
 
 }  // namespace welkin::apps

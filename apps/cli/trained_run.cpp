@@ -27,8 +27,8 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// A checkpoint holds whole tensors: one process reads it, or ranks of any mesh, whichever trained. Forward passes know no
-// schedule and share out no training state. Flags that the user gives come later and win.
+// A checkpoint holds whole tensors: one process or ranks of any mesh can read it, whatever trained it. Forward passes need no
+// schedule and shard no training state. Flags that the user gives come later and win.
 const std::vector<std::string> kOneProcess = {"--set", "tensor_parallel=1",       "--set", "context_parallel=1",
                                               "--set", "pipeline_parallel=1",     "--set", "pipeline_split=null",
                                               "--set", "sequence_parallel=false", "--set", "local_batch_size=null",
@@ -66,7 +66,7 @@ Arguments expand(int argc, char** argv) {
   return arguments;
 }
 
-// Of a run whose pairs another program handed over and did not keep: what they were. Null for other runs.
+// Describes the pairs of a run that another program fed and that were not kept. Null for other runs.
 std::unique_ptr<data::Dataset> stated_pairs(const TrainedRun& run) {
   const fs::path held_out = data::held_out_file(run.config), file = run.choice.run_folder / train::RunFolder::kDataFile;
   if (run.config.data.dataset != config::kOnline || fs::exists(held_out) || !fs::exists(file)) return nullptr;

@@ -48,7 +48,7 @@ struct Verb {
   VerbFunction run;
 };
 
-// Those that this build has, in the order of the help text. Written by CMake (verb_table.cpp.in).
+// The verbs of this build, in the order of the help text. Written by CMake (verb_table.cpp.in).
 extern const Verb kVerbs[];
 extern const int kNumVerbs;
 

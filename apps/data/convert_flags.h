@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The flags of `welkin data convert`, apart from what is done with them (convert.cpp).
+// The flags of `welkin data convert`; convert.cpp acts on them.
 #pragma once
 
 #include <CLI/CLI.hpp>
@@ -15,7 +15,7 @@
 
 namespace welkin::apps {
 
-// What is typed; turned into the library's options after parsing.
+// Flags as typed; converted to the library's options after parsing.
 struct ConvertFlags {
   std::string from, to, format, chunk, compress = "none", dtype = "keep", region;
 };
@@ -57,7 +57,7 @@ inline data::Extents parse_chunk(const std::string& text) {
   return chunk;
 }
 
-// "0:4,:,10:20": an empty begin is 0, an empty end is the end of the axis.
+// Parses "0:4,:,10:20". An empty begin is 0, an empty end is the end of the axis.
 inline data::ArrayRegion parse_region(const std::string& text) {
   data::ArrayRegion region;
   for (const std::string& part : split_at(text, ',')) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The flags of `welkin data ingest`, apart from what is done with them (ingest.cpp).
+// The flags of `welkin data ingest`; ingest.cpp acts on them.
 #pragma once
 
 #include <CLI/CLI.hpp>
@@ -15,7 +15,7 @@ namespace welkin::apps {
 
 namespace in = data::ingest;
 
-// What is typed; turned into the library's options after parsing.
+// Flags as typed; converted to the library's options after parsing.
 struct IngestArguments {
   in::Options fields;
   in::BoxOptions box;
@@ -92,7 +92,7 @@ inline void add_box(CLI::App& app, IngestArguments& a) {
   app.add_flag("--periodic", a.box.periodic, "box: all axes wrap around");
 }
 
-// What is typed as text becomes the library's options. `command`: how this was called, for the provenance.
+// Convert typed text to the library's options. `command`: the command line, for the provenance.
 void settle_fields(IngestArguments& arguments, const std::string& command);
 void settle_box(IngestArguments& arguments, const std::string& command);
 

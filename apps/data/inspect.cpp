@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// welkin data inspect FILE...: what is in a file.
+// welkin data inspect FILE...: describes the contents of a file.
 #include "data/tools/inspect.h"
 
 #include <CLI/CLI.hpp>

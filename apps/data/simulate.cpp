@@ -47,7 +47,7 @@ int simulate_nbody_verb(Application& application, int argc, char** argv) {
   return run_simulation(application, a, options, 2 * options.steps, data::simulate::simulate_nbody);
 }
 
-// The kind by its word, or by the layout where there is none; empty: neither.
+// The kind by its word, or by the layout where there is no word; empty without either.
 std::string kind_of(int argc, char** argv) {
   if (argc > 1 && argv[1][0] != '-') return argv[1];
   for (int i = 1; i < argc; ++i) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the simulations of `welkin data simulate` share: flags, progress, and what is said at the end.
+// Shared by the simulations of `welkin data simulate`: flags, progress, and the closing text.
 #pragma once
 
 #include <CLI/CLI.hpp>
@@ -22,7 +22,7 @@
 
 namespace welkin::apps {
 
-// Which simulation makes the files of a tutorial.
+// The simulation that makes the files of each tutorial.
 inline const std::map<std::string, std::string> kSimulatedLayouts{
     {"sc21", "nbody"}, {"sc22", "nbody"}, {"sc23", "weather"}, {"dl4sci25", "weather"}};
 
@@ -52,7 +52,7 @@ void add_simulate_flags(CLI::App& app, const std::string& kind, SimulateArgument
   app.add_flag("--quiet", a.quiet, "show no progress");
 }
 
-// A size from the scale, unless it was given by a flag of its own.
+// Overwrites the scale's size by that of its own flag, if given.
 template <typename T>
 void set_if_given(const std::optional<T>& flag, T& value) {
   if (flag) value = *flag;

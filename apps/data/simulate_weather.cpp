@@ -22,7 +22,7 @@ void set_grid(const std::string& text, data::simulate::WeatherOptions& options) 
     options.width = std::stoll(width, &used_width);
     if (used_height == cross && used_width == width.size()) return;
   } catch (const std::logic_error&) {
-    // no number: told below
+    // not a number: reported below
   }
   throw ConfigError("simulate weather", cat("not a grid: grid=", text), "Give rows and columns as in --grid 48x96");
 }

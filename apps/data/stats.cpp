@@ -23,7 +23,7 @@ std::string statistics_table(const data::FolderStatistics& statistics) {
   return table.text();
 }
 
-// Nothing where no value is missing.
+// Empty where no value is missing.
 std::string missing_text(const data::FolderStatistics& statistics) {
   std::string text;
   for (size_t c = 0; c < statistics.channels.size(); ++c) {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// `welkin evaluate`: scores of a checkpoint beside persistence and the time-mean map, as a table and as JSON; with
-// --rollout_steps for each lead of a forecast that feeds on itself, with --forecast of one that was written before.
+// `welkin evaluate`: scores of a checkpoint beside persistence and the time-mean map, as a table and as JSON. With
+// --rollout_steps: scores for each lead of a rollout. With --forecast: scores of a forecast file.
 #include <algorithm>
 #include <iterator>
 #include <ostream>
@@ -24,7 +24,7 @@
 namespace welkin::apps {
 namespace {
 
-// Of many samples the first ones: they lead to the file.
+// Names at most the first samples: they lead to the file.
 void warn_of_nonfinite(Application& application, const TrainedRun& run, const std::vector<int64_t>& samples) {
   if (samples.empty()) return;
   constexpr size_t kMost = 5;
@@ -35,13 +35,13 @@ void warn_of_nonfinite(Application& application, const TrainedRun& run, const st
                   << std::flush;
 }
 
-// Why the column ACC of fields holds no numbers.
+// Explains why the column ACC of fields has no numbers.
 std::string missing_time_mean(const std::string& path) {
   const std::string reason = path.empty() ? "time_means_path is not set" : cat("there is no such file: time_means_path=", path);
   return cat("No ACC: anomalies are from the map of time means, and ", reason, ". Write one with welkin data stats.\n");
 }
 
-// `speaks`: of the ranks, all of which have the scores, the first.
+// `speaks`: true on the first rank. All ranks have the scores.
 void evaluate(Application& application, const TrainedRun& run, int64_t rollout_steps, bool speaks,
               const train::TrainedModel& model) {
   const at::Tensor time_mean = train::read_time_mean(run.config.data.time_means_path, model.dataset().spec());
@@ -59,7 +59,7 @@ void evaluate(Application& application, const TrainedRun& run, int64_t rollout_s
   }
 }
 
-// Flags that say nothing without --forecast.
+// Rejects flags that need --forecast.
 void check_alone(const config::CommandLine& line) {
   for (const config::ExtraFlag& flag : forecast_score_flags()) {
     const bool is_of_boxes = flag.name == std::string_view("plots") && line.extra.contains("box_statistics");
@@ -71,19 +71,19 @@ void check_alone(const config::CommandLine& line) {
 void check_ranks(const TrainedRun& run, const launch::RankInfo& place) {
   if (has_flag(run.line, "forecast")) return need_one_process("evaluate --forecast");
   if (place.world_size == 1) return;
-  parallel::mesh_of(run.config.parallel, place.world_size);  // or its error, before any rank waits for another
+  parallel::mesh_of(run.config.parallel, place.world_size);  // throws before any rank waits for another
   if (run.config.parallel.shard == config::ShardStage::None) return;
   throw ConfigError("evaluate", "replicas have whole weights, no training state is shared out: shard is set",
                     "Say --shard none; to divide the model, give --tensor_parallel, --pipeline_parallel or --spatial");
 }
 
-// Of the ranks that read the same samples.
+// True on one rank of those that read the same samples.
 bool is_first_reader(const parallel::MeshGroups& groups) {
   return groups.along(parallel::Axis::Tp).group_rank() == 0 && groups.along(parallel::kSampleParts).group_rank() == 0 &&
          groups.along(parallel::Axis::Pp).group_rank() == 0;
 }
 
-// `err`: of any rank, for its own samples.
+// `err`: every rank writes warnings about its own samples.
 void evaluate_on(Application& application, std::ostream& err, TrainedRun& run, int64_t rollout_steps,
                  const launch::RankInfo& place) {
   const bool speaks = place.rank == 0;

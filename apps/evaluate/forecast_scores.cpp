@@ -49,7 +49,7 @@ void evaluate_forecast(Application& application, const TrainedRun& run) {
   const train::Confidence confidence{.replicates = whole_flag(line, "bootstrap", 200, 0, 100'000),
                                      .block = whole_flag(line, "bootstrap_block", 1, 1, 1 << 20),
                                      .seed = run.config.loop.seed};
-  // Times come from the forecast: a folder of one state will do.
+  // The forecast gives the times, so a folder of one state is enough.
   const data::FieldStates truth(run.config, run.choice.split, text_flag(line, "states"), data::TimeStep{.seconds = 1});
   data::ForecastFile forecast(text_flag(line, "forecast"));
   std::optional<data::ForecastFile> second;

@@ -10,10 +10,10 @@
 
 namespace welkin::apps {
 
-// The flags that belong to --forecast, which is one of them.
+// The flags of a forecast's scores, --forecast among them.
 const std::vector<config::ExtraFlag>& forecast_score_flags();
 
-// The model is not needed: the run's configuration names channels, grid and data.
+// Does not need the model: the run's configuration names channels, grid and data.
 void evaluate_forecast(Application& application, const TrainedRun& run);
 
 }  // namespace welkin::apps

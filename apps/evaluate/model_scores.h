@@ -13,13 +13,13 @@ namespace welkin::apps {
 
 struct ScoresText {
   int64_t samples = 0;
-  std::vector<int64_t> nonfinite;  // samples, or starts
+  std::vector<int64_t> nonfinite;  // indices of samples, or of starts
   std::string table, json;
 };
 
-// By a table of samples, or of the leads of a rollout; the rank that `speaks` shows the progress.
+// Makes a table of samples, or of the leads of a rollout. The rank that `speaks` shows the progress.
 ScoresText score(const train::TrainedModel& model, const at::Tensor& time_mean, int64_t rollout_steps, bool speaks);
-// Of every crop once more: Fourier transforms and pictures of a distribution want whole crops, not sums.
+// Reads every crop once more: Fourier transforms and plots of a distribution need whole crops, not sums.
 // Every rank takes part; the one that `speaks` writes.
 void write_box_statistics(Application& application, const train::TrainedModel& model, const std::string& file,
                           const std::string& plots, bool speaks);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The models of an ensemble: one of each checkpoint that is named, with the states that they begin with.
+// The models of an ensemble: one of each named checkpoint, with their initial states.
 #pragma once
 
 #include <memory>
@@ -26,7 +26,7 @@ class EnsembleModels {
   const data::FieldStates* fields_ = nullptr;  // of the first model
 };
 
-// Members that are all alike are no ensemble: ConfigError.
+// ConfigError if all members would be equal.
 void check_ensemble(const train::EnsembleOptions& options, const std::vector<const train::TrainedModel*>& models);
 
 }  // namespace welkin::apps

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What `welkin init --task box` finds out about boxes.
+// Facts about boxes for `welkin init --task box`.
 #pragma once
 
 #include <filesystem>
@@ -10,10 +10,10 @@
 
 namespace welkin::apps {
 
-// Two fields are an input and a target; of more, or one, only the user knows. Returns what was assumed, nothing where both were
-// given. ConfigError with the names of the fields otherwise.
+// Two fields are an input and a target. With more fields, or one, the user has to choose. Returns a note of assumptions, empty
+// where both were given. Otherwise a ConfigError with the names of the fields.
 std::string name_box_fields(IngestArguments& arguments);
-// Of the training files in a folder. DataError where a box is too thin for the U-Net.
+// Facts of the training files in a folder. DataError where a box is too thin for the U-Net.
 BoxFacts box_facts(const std::filesystem::path& data);
 
 }  // namespace welkin::apps

@@ -7,7 +7,7 @@
 
 namespace welkin::apps {
 
-// An empty folder counts as absent; where nothing comes of it, it is there again.
+// An empty folder counts as absent. If init fails, it is there again.
 class EmptyTarget {
  public:
   explicit EmptyTarget(const std::filesystem::path& path) {

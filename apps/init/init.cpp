@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// `welkin init FILES_OR_FOLDERS... --task forecast|box --out DIR`: training files, statistics and a configuration from files that
-// nobody has looked at, and what to run next. What it assumed is printed, with the flag that decides otherwise; all flags of
-// `welkin data ingest` hold. DIR appears as a whole or not at all.
+// `welkin init FILES_OR_FOLDERS... --task forecast|box --out DIR`: makes training files, statistics and a configuration from
+// unknown files, and says what to run next. It prints each assumption with the flag that overrides it. It takes all flags of
+// `welkin data ingest`. DIR appears as a whole or not at all.
 #include <CLI/CLI.hpp>
 #include <filesystem>
 #include <functional>
@@ -31,7 +31,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr double kDefaultShare = 0.25;  // of a box for validation
+constexpr double kDefaultShare = 0.25;  // part of a box for validation
 
 std::vector<std::string> next_commands(const fs::path& out, const std::string& preset) {
   const auto word = [](const fs::path& path) { return launch::shell_word(path.string()); };

@@ -10,7 +10,7 @@
 namespace welkin::apps {
 namespace {
 
-// Names come from files: a line break in one would end the comment.
+// Names come from files: a line break in one would end the YAML comment.
 std::string comment_of(size_t index, const std::string& name, const std::string& unit) {
   return cat("#   ", index, " ", printable(name), unit.empty() ? "" : cat(" [", printable(unit), "]"), "\n");
 }
@@ -22,7 +22,7 @@ std::string heading(const std::string& what, const std::vector<std::string>& com
   return text;
 }
 
-// Numbers of channels where all are prognostic; else they follow from the roles.
+// Numbers of channels where all channels are prognostic; else the roles, from which they follow.
 std::string channel_lines(const ForecastFacts& facts) {
   if (facts.roles.empty()) {
     return cat("  n_in_channels: ", facts.channels.size(), "\n  n_out_channels: ", facts.channels.size(),

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The configuration that `welkin init` writes: YAML with a comment for every line that one would change.
+// The configuration that `welkin init` writes: YAML with a comment on every line that users are likely to change.
 #pragma once
 
 #include <cstdint>
@@ -9,7 +9,7 @@
 
 namespace welkin::apps {
 
-// What only the machine and the data decide.
+// Values that depend on the machine and the data.
 struct TrainingSize {
   int64_t batch = 1;
   int64_t steps = 1;    // of a forecast
@@ -28,12 +28,12 @@ struct ForecastFacts {
 
 struct BoxFacts {
   std::vector<std::string> input, target;
-  int64_t train_edge = 0, valid_edge = 0;  // the longest
+  int64_t train_edge = 0, valid_edge = 0;  // the longest box edge
   int64_t crop = 8, scales = 2;
   std::vector<int64_t> vector_channels;
 };
 
-// `commands`: what to run next, as comments at the top.
+// `commands`: next commands to run, as comments at the top.
 std::string forecast_preset(const ForecastFacts& facts, const TrainingSize& size, const std::vector<std::string>& commands);
 std::string box_preset(const BoxFacts& facts, const TrainingSize& size, const std::vector<std::string>& commands);
 

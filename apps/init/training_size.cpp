@@ -18,11 +18,11 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr double kMemoryShare = 0.5;  // of the machine: reading and the system want some
-constexpr double kStepFlops = 5e10;   // a second of a few cores
+constexpr double kMemoryShare = 0.5;  // of the machine's memory: reading and the system need some, too
+constexpr double kStepFlops = 5e10;   // about a second on a few cores
 constexpr int64_t kBoxSamples = 512, kMostSamples = 64;
 
-// How a run of the preset is called, with the folder at its place or at a temporary one.
+// The command line of a run of the preset, with its folder in place or temporary.
 config::CommandLine preset_line(const fs::path& folder, const std::string& preset, int64_t batch) {
   const std::vector<std::string> words{"welkin init",
                                        "--yaml_config",

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// How large a batch and how long a run of new training files is, by the planner and the memory of this machine.
+// Chooses batch size and run length for new training files, by the planner and the memory of this machine.
 #pragma once
 
 #include <filesystem>
@@ -14,7 +14,7 @@ namespace welkin::apps {
 
 inline constexpr std::string_view kForecastPreset = "forecast.yaml";
 
-// Writes the preset of `text` into `folder` with the largest batch that fits, and the steps that some epochs take.
+// Writes the preset of `text` into `folder` with the largest batch that fits, and the number of steps of a few epochs.
 TrainingSize write_sized_preset(const Application& application, const std::filesystem::path& folder, const std::string& preset,
                                 const std::function<std::string(const TrainingSize&)>& text);
 

@@ -37,7 +37,7 @@ const std::vector<config::ExtraFlag> kPlanFlags = {
     {"tokens", "T", "with --parameters or --layers: tokens of the training"},
     {"flops_per_parameter", "F", "with --tokens: per token; 8 where activations are computed again (default), else 6"}};
 
-// 0 where the flag is absent.
+// Returns 0 where the flag is absent.
 double number_given(const config::CommandLine& line, const std::string& name) {
   constexpr double kSmallest = 1e-30, kGreatest = 1e30;
   return number_flag(line, name, 0, kSmallest, kGreatest);
@@ -64,7 +64,7 @@ std::vector<plan::Section> language_model(const config::CommandLine& line) {
   return plan::language_model_sheet(question);
 }
 
-// --mtbf is a key of runs.
+// --mtbf is also a configuration key.
 double mtbf_given(config::CommandLine line) {
   for (const config::Setting& setting : line.settings) {
     if (setting.key == "mtbf" || setting.key == "loop.mtbf") line.extra["mtbf"] = setting.text;

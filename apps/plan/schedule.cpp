@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// welkin plan schedule: which rank of a pipeline makes which pass when, as text and as a picture.
+// welkin plan schedule: shows which rank of a pipeline runs which pass when, as text and as a picture.
 #include <CLI/CLI.hpp>
 #include <ostream>
 #include <string>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What torch's binding calls and Python sees: everything that is thrown becomes a std::runtime_error whose text begins with the
-// exit code of its kind. torch makes a RuntimeError of it, and python/welkin/_errors.py the exception of that kind.
+// Wraps calls of torch's binding: every exception becomes a std::runtime_error whose text begins with the exit code of its
+// kind. torch turns it into a RuntimeError, and python/welkin/_errors.py into the exception of that kind.
 #pragma once
 
 #include <c10/util/Exception.h>
@@ -20,7 +20,7 @@ namespace welkin::apps::python {
   throw std::runtime_error(cat("welkin-error ", static_cast<int>(code), "\n", text));
 }
 
-// Inside a catch block: an error that is none of ours, which may say that there is no more memory.
+// Call inside a catch block: for exceptions that are not Welkin's, which may mean that memory is exhausted.
 [[noreturn]] inline void throw_other(std::string_view text) {
   const auto memory = train::memory_error_if_any(/*limit_bytes=*/0);
   throw_answer(ExitCode::Other, memory ? std::string_view(memory->what()) : text);
@@ -32,7 +32,7 @@ auto answered(const Body& body) -> decltype(body()) {
     return body();
   } catch (const Error& error) {
     throw_answer(error.exit_code(), error.what());
-  } catch (const c10::Error& error) {  // torch's own text without its stack of addresses
+  } catch (const c10::Error& error) {  // torch's text without its backtrace
     throw_other(error.what_without_backtrace());
   } catch (const std::exception& error) {
     throw_other(error.what());

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// libwelkin_python.so: classes that torch itself binds to Python (torch.classes.welkin), so that nothing here knows an
-// interpreter or its version. torch lets go of the interpreter's lock while a method runs. python/welkin/ is what users see of
-// them.
+// libwelkin_python.so: classes that torch itself binds to Python (torch.classes.welkin), so that this library depends on no
+// interpreter and no version of it. torch releases the GIL while a method runs. python/welkin/ is the interface for
+// users.
 #include <torch/custom_class.h>
 
 #include "apps/python/answer.h"
@@ -16,7 +16,7 @@ namespace {
 template <typename Class>
 using Pointer = c10::intrusive_ptr<Class>;
 
-// A method as torch wants it, which answers() what it throws.
+// Makes a method for torch's binding; answers() converts its exceptions.
 template <auto Method, typename Class, typename... Arguments>
 auto method(const Pointer<Class>& self, Arguments... arguments) {
   return answered([&] { return ((*self).*Method)(arguments...); });

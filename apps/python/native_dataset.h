@@ -18,14 +18,14 @@ namespace welkin::apps::python {
 
 class NativeDataset : public torch::CustomClassHolder {
  public:
-  // `source` holds what the data set is made of: rows of registries.
+  // `source` owns what the data set refers to: rows of registries.
   NativeDataset(std::unique_ptr<data::Dataset> dataset, const config::RunConfig& config, std::shared_ptr<const void> source);
 
   int64_t size() const { return dataset_->size(); }
   std::string spec() const;  // spec_json()
   std::vector<std::string> warnings() const { return dataset_->warnings(); }
-  // (B, C, ...) inputs and targets, new float32 tensors on the CPU. Normalised: as a run of one process is given them, with
-  // random choices those of the first epoch; else the values of the files, NaN where there are none.
+  // (B, C, ...) inputs and targets, new float32 tensors on the CPU. `normalized`: as in a run of one process, with the random
+  // choices of the first epoch. Else the values of the files, NaN where values are missing.
   std::tuple<at::Tensor, at::Tensor> read(const std::vector<int64_t>& indices, bool normalized) const;
   std::string location(int64_t index) const;  // "path=..., step=..."
 

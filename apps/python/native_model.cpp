@@ -86,7 +86,7 @@ NativeModel::NativeModel(const Words& words, const Words& plugins) : registries_
   split_ = text_flag(run->line, "split", "valid");
   run->choice = choice_;
   trained_ = open_model(*registries_, *run);
-  for (const at::Tensor& weight : trained_->model()->parameters()) weight.requires_grad_(false);  // gradients are the input's
+  for (const at::Tensor& weight : trained_->model()->parameters()) weight.requires_grad_(false);  // only inputs have gradients
   warnings_ = lines_of(err.str());
   std::ranges::copy(trained_->dataset().warnings(), std::back_inserter(warnings_));
 }
@@ -152,7 +152,7 @@ std::vector<at::Tensor> NativeModel::tensors() const {
 std::string NativeModel::scores() const {
   const ProcessTurn turn;
   if (!train::interchange::is_package(choice_.run_folder)) return scores_of(*trained_);
-  return scores_of(train::TrainedModel(*registries_, trained_->config(), choice_));  // it was opened without data
+  return scores_of(train::TrainedModel(*registries_, trained_->config(), choice_));  // the model was opened without data
 }
 
 c10::intrusive_ptr<NativeDataset> NativeModel::dataset(const std::string& split) const {

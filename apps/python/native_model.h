@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A trained model for Python: what `welkin evaluate RUN_FOLDER FLAGS` opens, called with torch's tensors as they are.
+// A trained model for Python: opened as by `welkin evaluate RUN_FOLDER FLAGS`, called with torch tensors.
 #pragma once
 
 #include <torch/custom_class.h>
@@ -25,7 +25,7 @@ class NativeModel : public torch::CustomClassHolder {
   // `words`: a run folder or package, then flags of `welkin evaluate`.
   NativeModel(const Words& words, const Words& plugins);
 
-  // (B, C, ...) float32 on the model's device and normalised -> (B, C', ...). With the input's gradient where it requires one.
+  // (B, C, ...) float32, normalised, on the model's device -> (B, C', ...). Has the input's gradient if the input requires one.
   at::Tensor forward(const at::Tensor& input) const;
 
   // {"config", "spec", "checkpoint", "run_folder", "step", "device", "batch_size", "split", "warnings"}.

@@ -31,7 +31,7 @@ Json step_json(const char* kind, const train::ReachedStep& at) {
   return {{"kind", kind}, {"step", at.step}, {"total_steps", at.total_steps}, {"epoch", at.epoch}};
 }
 
-// Where stop() finds the run, as long as it lasts.
+// Makes a run reachable for stop() while it lasts.
 class Reachable {
  public:
   Reachable(std::mutex& mutex, InterruptWatch*& place, InterruptWatch& watch, const bool& is_stopped)

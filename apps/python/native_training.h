@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A run that Python starts: `welkin train FLAGS` of one process inside of the interpreter's. One thread runs it, others ask how
-// far it is and stop it.
+// A run that Python starts: `welkin train FLAGS` as one process, within the interpreter's. One thread runs it; others ask for
+// its progress and stop it.
 #pragma once
 
 #include <torch/custom_class.h>
@@ -20,16 +20,16 @@ namespace welkin::apps::python {
 
 class NativeTraining : public torch::CustomClassHolder, private train::RunListener {
  public:
-  // `words`: flags of `welkin train`. Everything that can be wrong with them is said here.
+  // `words`: flags of `welkin train`. All errors in them are thrown here.
   NativeTraining(const Words& words, const Words& plugins);
 
   std::string config() const;  // config_json()
-  // To the end, or to where stop() leads. {"completed", "steps", "folder"}. Once.
+  // Runs to the end, or until stop(). Returns {"completed", "steps", "folder"}. Call it once.
   std::string run();
-  // The step under way is finished, and a checkpoint saved. Any thread.
+  // Finishes the current step and saves a checkpoint. Any thread.
   void stop();
-  // What happened since the last call, oldest first: {"kind": "step", "step", "total_steps", "epoch"} (of several steps the
-  // newest), {"kind": "epoch", ..., "train_loss", "valid_loss", "rate"}, {"kind": "warning", "text"}. Any thread.
+  // Events since the last call, oldest first: {"kind": "step", "step", "total_steps", "epoch"} (only the newest
+  // step), {"kind": "epoch", ..., "train_loss", "valid_loss", "rate"}, {"kind": "warning", "text"}. Any thread.
   Words take();
 
  private:
@@ -41,8 +41,8 @@ class NativeTraining : public torch::CustomClassHolder, private train::RunListen
   std::shared_ptr<train::Registries> registries_;
   config::Resolved resolved_;
   std::string init_from_;
-  std::mutex mutex_;                     // of all below
-  InterruptWatch* interrupt_ = nullptr;  // while it runs
+  std::mutex mutex_;                     // guards all members below
+  InterruptWatch* interrupt_ = nullptr;  // set while it runs
   bool is_stopped_ = false;
   Words news_;
   std::string newest_step_;  // not in news_ yet; empty: none

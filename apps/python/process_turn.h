@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a configuration decides for the process (train/device/process_settings.h) holds during a call. Calls of several threads of
-// Python therefore take turns; a run that trains has the process for as long as it lasts, and other calls are refused meanwhile.
+// A configuration's process settings (train/device/process_settings.h) hold during a call. Calls of several Python threads
+// therefore take turns. A run that trains owns the process while it lasts, and other calls are refused meanwhile.
 #pragma once
 
 #include <atomic>
@@ -37,7 +37,7 @@ class ProcessTurn {
 
 class TrainingTurn {
  public:
-  // Waits for calls that are under way. ConfigError while another run trains.
+  // Waits for calls in progress. ConfigError while another run trains.
   TrainingTurn() {
     if (ProcessTurn::is_training().exchange(true)) {
       throw ConfigError("python", "another run trains in this process", "Wait for its end, or start it as welkin train");

@@ -17,7 +17,7 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-// Values of keys are lists of lists at most.
+// Values of keys nest at most two levels of lists.
 Json value_json(const config::YamlDocument& document, config::YamlId id) {
   const config::YamlNode& node = document.at(id);
   Json out;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// welkin report RUN...: curves and costs of runs side by side, as a table and as one HTML page, once or while they go on.
+// welkin report RUN...: compares curves and costs of runs, as a table and as one HTML page, once or while they go on.
 #include <CLI/CLI.hpp>
 #include <cmath>
 #include <ostream>

@@ -38,7 +38,7 @@ std::vector<observe::RunHistory> read_all_runs(Application& application, const R
 }
 
 observe::PageOptions page_options(const ReportRequest& request) {
-  constexpr size_t kToSeconds = 19;  // of "2026-01-31T12:00:00.250Z"
+  constexpr size_t kToSeconds = 19;  // length of "2026-01-31T12:00:00.250Z" to the seconds
   const auto now = std::chrono::system_clock::now().time_since_epoch();
   std::string made = observe::utc_text(std::chrono::duration_cast<std::chrono::milliseconds>(now).count()).substr(0, kToSeconds);
   std::replace(made.begin(), made.end(), 'T', ' ');
@@ -49,7 +49,7 @@ observe::PageOptions page_options(const ReportRequest& request) {
   return page;
 }
 
-// Of a run that never says how it stands, only the time without a change tells.
+// A run that never reports its end counts as running until it has been silent for kSilence.
 bool goes_on(const observe::RunHistory& run) {
   const auto silent_for = std::filesystem::file_time_type::clock::now() - run.last_write;
   return observe::may_go_on(run.facts.state) && silent_for <= observe::kSilence;
@@ -84,10 +84,10 @@ observe::RunComparison follow_runs(Application& application, const ReportRequest
   for (bool is_stopping = false; !has_ended && !is_stopping;) {
     const auto due = std::chrono::steady_clock::now() + std::chrono::duration<double>(request.interval_s);
     while (std::chrono::steady_clock::now() < due && !interrupts.requested()) std::this_thread::sleep_for(kPoll);
-    is_stopping = interrupts.requested();  // the last page says that nobody follows any more
+    is_stopping = interrupts.requested();  // the last page says that it is no longer updated
     try {
       comparison = write_page(application, request, is_stopping, has_ended);
-    } catch (const DataError& error) {  // a file that is written right now, or a full disk: the next time may be better
+    } catch (const DataError& error) {  // a file that is being written, or a full disk: the next time may work
       application.err << "note: " << error.what() << "\n" << std::flush;
     }
   }

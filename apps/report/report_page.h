@@ -23,10 +23,10 @@ struct ReportRequest {
   double interval_s = 5;
 };
 
-// Reads the runs and writes the page, and what else was asked for. `has_ended`: whether none of the runs goes on.
-// A page without its data beside it stays whole: what is open takes the new data from the second file.
+// Reads the runs, writes the page and the other requested files. `has_ended`: set to true if all runs have ended.
+// A page without its data file stays complete; an open page loads new data from the second file.
 observe::RunComparison write_page(Application& application, const ReportRequest& request, bool is_stopping, bool& has_ended);
-// Writes it again and again until the runs have ended, or Ctrl-C.
+// Writes the page again and again until the runs have ended, or Ctrl-C.
 observe::RunComparison follow_runs(Application& application, const ReportRequest& request);
 
 }  // namespace welkin::apps

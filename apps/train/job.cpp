@@ -46,7 +46,7 @@ void check_time_was_enough(const train::RunOutcome& outcome, bool is_started_aga
 }
 
 void requeue(const std::string& command, observe::RunLog& log) {
-  log.info(cat("Queueing the job again with: ", command));  // before: the batch system may end it at once
+  log.info(cat("Queueing the job again with: ", command));  // logged first: the batch system may end the job at once
   if (launch::output_of(command)) return;
   throw ConfigError("requeue", cat("the batch system refuses to queue the job again: command=", command),
                     "See its message above, and submit the job by hand: it continues from the checkpoint");

@@ -40,7 +40,7 @@ std::optional<train::LrRangeOptions> lr_range_of(const config::CommandLine& line
   return train::parse_lr_range(text_flag(line, "find_lr"));
 }
 
-// A recorded step makes no losses that could be changed.
+// A recorded CUDA graph leaves no loss that could be changed.
 std::unique_ptr<train::FaultInjector> faults_of(const config::CommandLine& line, const config::Resolved& resolved,
                                                 const launch::RankInfo& place) {
   if (!has_flag(line, "inject")) return nullptr;

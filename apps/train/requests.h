@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the flags of `welkin train` ask for beside the configuration, checked before a rank waits for another. Errors: ConfigError
+// Requests by flags of `welkin train` beside the configuration, checked before a rank waits for another. Errors: ConfigError
 // with the flags that do not go together.
 #pragma once
 
@@ -15,7 +15,7 @@
 
 namespace welkin::apps {
 
-// --memory_snapshot, null where it is not given. Records from now on.
+// Starts recording for --memory_snapshot; null without the flag.
 std::unique_ptr<train::MemorySnapshot> begin_snapshot(const config::CommandLine& line, const config::Resolved& resolved,
                                                       const launch::RankInfo& place);
 // --init_map and --init_partial, which need --init_from.
@@ -25,7 +25,7 @@ std::optional<train::LrRangeOptions> lr_range_of(const config::CommandLine& line
 // --inject, null where it is not given.
 std::unique_ptr<train::FaultInjector> faults_of(const config::CommandLine& line, const config::Resolved& resolved,
                                                 const launch::RankInfo& place);
-// What measures needs the same ranks to its end.
+// Measurements need the same ranks to the end, so an elastic job refuses them.
 void check_elastic(const launch::RankInfo& place, const config::Resolved& resolved, bool finds_lr);
 
 }  // namespace welkin::apps

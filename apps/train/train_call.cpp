@@ -20,7 +20,7 @@
 namespace welkin::apps {
 namespace {
 
-// A file that was asked for and could not be written is no reason to lose the run that it is about.
+// A requested file that cannot be written must not end the run that it is about.
 bool is_written(train::MemorySnapshot& snapshot, const std::function<void(const std::string&)>& warn) {
   try {
     snapshot.write();
@@ -36,8 +36,8 @@ std::string benchy_file() {
   return path == nullptr ? std::string() : std::string(path);
 }
 
-// Of an elastic job. What this rank has when the round ends is left for the next one, and the connections are shut down before
-// anything is destroyed that may wait in them.
+// A round of an elastic job. State that this rank has at the round's end is kept for the next one. Connections are shut down
+// before anything that may wait in them is destroyed.
 train::RunOutcome train_round(const train::TrainerContext& context, const RoundCall& call) {
   train::Trainer trainer(context);
   try {
@@ -61,7 +61,7 @@ train::RunOutcome train_round(const train::TrainerContext& context, const RoundC
 
 RoundEnd train_in(TrainCall& call, const InterruptWatch& interrupt, const launch::RankInfo& place,
                   const config::Resolved& resolved, parallel::World& world, const RoundCall* round) {
-  observe::Console console({.fd = world.is_main() ? STDERR_FILENO : -1});  // the first rank speaks for all
+  observe::Console console({.fd = world.is_main() ? STDERR_FILENO : -1});  // only the first rank prints
   observe::RunLog log(console, {.enabled = world.is_main()});
   if (const std::string binding = launch::binding_text(read_environment); world.size() > 1 && !binding.empty()) {
     std::cerr << cat("rank ", place.rank, ": ", binding, "\n") << std::flush;
@@ -97,20 +97,20 @@ RoundEnd train_in(TrainCall& call, const InterruptWatch& interrupt, const launch
     try {
       outcome = round == nullptr ? train::Trainer(context).run() : train_round(context, *round);
     } catch (const Error& error) {
-      const bool queues = world.is_main() && !call.requeue_command.empty() && round == nullptr;  // a round's end is no job's
+      const bool queues = world.is_main() && !call.requeue_command.empty() && round == nullptr;  // a round's end ends no job
       if (queues && is_end_by_signal(error, interrupt)) requeue(call.requeue_command, log);
       throw;
     }
     if (outcome.regroups) return false;
     has_lost = outcome.has_lost_records;
     if (call.snapshot && !is_written(*call.snapshot, context.say_now)) has_lost = true;
-    has_lost = is_so_anywhere(world, has_lost);  // so that a launcher that stops the others stops nothing
+    has_lost = is_so_anywhere(world, has_lost);  // so that a launcher that stops the others interrupts nothing
     return true;
   };
   const auto report = [&](const char* what) {
     log.error(what);
     if (!log.enabled()) std::cerr << "welkin: " << what << std::endl;
-    call.snapshot.reset();  // written here: a rank that stops runs no destructors
+    call.snapshot.reset();  // written here, since a rank that stops runs no destructors
   };
   if (round != nullptr) {
     RoundEnd end = run_as_member(*round, body, report);
@@ -122,7 +122,7 @@ RoundEnd train_in(TrainCall& call, const InterruptWatch& interrupt, const launch
     check_time_was_enough(outcome, call.is_started_again);
     requeue(call.requeue_command, log);
   }
-  // Who stops a run by hand does not want what comes after it; a scheduler's signal is how a job ends.
+  // After a stop by hand commands behind this one should not run; a scheduler's signal is a normal end of a job.
   if (outcome.stop_signal == SIGINT) return {.is_done = true, .code = static_cast<int>(ExitCode::Interrupted)};
   return {.is_done = true, .code = static_cast<int>(has_lost ? ExitCode::Data : ExitCode::Done)};
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A call of `welkin train`: what it was given, and the run of one world of ranks.
+// A call of `welkin train`: its arguments, and the run of one world of ranks.
 #pragma once
 
 #include <memory>
@@ -20,7 +20,7 @@
 
 namespace welkin::apps {
 
-// What the rounds of a run have in common: all but who the ranks are.
+// Shared by all rounds of a run: everything except the ranks.
 struct TrainCall {
   Application& application;
   int argc;
@@ -30,13 +30,13 @@ struct TrainCall {
   train::interchange::InitialWeights weights;
   std::optional<train::LrRangeOptions> find_lr;
   std::string requeue_command;
-  bool is_started_again;  // in the place of a process that was lost, of whose steps this one does not know
+  bool is_started_again;  // in the place of a lost process, whose steps this one does not know
   Stopwatch since_start;
   train::FaultInjector* faults;
   std::unique_ptr<train::MemorySnapshot> snapshot;
 };
 
-// The run of these ranks, or their part of it: `round` of an elastic job, else null.
+// Runs the training of these ranks, or their part of it. `round`: of an elastic job, else null.
 RoundEnd train_in(TrainCall& call, const InterruptWatch& interrupt, const launch::RankInfo& place,
                   const config::Resolved& resolved, parallel::World& world, const RoundCall* round);
 

@@ -22,12 +22,12 @@ struct LayoutArguments {
   int64_t deadline_s = 60;
   int64_t hang_rank = -1;
   std::string device = "cpu";
-  std::optional<int64_t> sample;  // nothing: kSample beside pairs
-  std::optional<uint64_t> seed;   // nothing: another one each time
+  std::optional<int64_t> sample;  // nothing: kSample for the choice "pairs", else 0
+  std::optional<uint64_t> seed;   // nothing: a new one each time
   std::string checkpoint_folder = std::filesystem::temp_directory_path().string();
 };
 
-// Prints a line for each layout, on the first rank. Returns the exit code: 0 where some were compared and all are equal.
+// Prints a line for each layout, on the first rank. Returns the exit code: 0 if at least one was compared and all are equal.
 int verify_on_rank(const launch::RankInfo& place, const LayoutArguments& arguments, Application& application);
 
 }  // namespace welkin::apps

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// welkin verify --layouts: every layout that fits a number of ranks, against one process. It starts the processes itself, once
-// per number of ranks, and gives one verdict for all of them; in a process of such a run (or of `welkin launch`) it is one of
-// them.
+// welkin verify --layouts: compares every layout that fits a number of ranks with one process. It starts the processes itself,
+// once per number of ranks, and gives one verdict for all of them. In a process of such a run (or of `welkin launch`) it is one
+// of the ranks.
 #include "apps/verify/layouts.h"
 
 #include <CLI/CLI.hpp>

@@ -6,7 +6,7 @@
 
 namespace welkin::apps {
 
-// The verb where --layouts is among its arguments.
+// Runs the verb when --layouts is among its arguments.
 int verify_layouts(Application& application, int argc, char** argv);
 
 }  // namespace welkin::apps

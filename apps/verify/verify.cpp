@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// welkin verify --case DIR...: Welkin's numbers against reference cases.
+// welkin verify --case DIR...: compares Welkin's numbers with reference cases.
 #include <CLI/CLI.hpp>
 #include <algorithm>
 #include <filesystem>
@@ -32,13 +32,13 @@ std::optional<config::AmpMode> amp_mode_named(const std::string& name) {
   return std::nullopt;
 }
 
-// A case that could not be run is bad data; one that ran and deviates is not.
+// A case that could not be run counts as bad data; a case that deviates does not.
 ExitCode verify_exit_code(const std::vector<verify::CaseReport>& reports) {
   if (std::ranges::any_of(reports, [](const auto& report) { return !report.error.empty(); })) return ExitCode::Data;
   return std::ranges::all_of(reports, [](const auto& report) { return report.passed(); }) ? ExitCode::Done : ExitCode::Other;
 }
 
-// A parallel case is run again on the ranks that it names, each a process; their verdict is one row.
+// Runs a parallel case again on the ranks that it names, each a process. Their verdict is one row.
 void add_run_on_ranks(const std::filesystem::path& folder, verify::CaseReport& report) {
   if (report.kind != "parallel" || !report.error.empty()) return;
   const int64_t num_ranks = verify::ranks_of_case(verify::CaseFolder(folder));
@@ -51,7 +51,7 @@ void add_run_on_ranks(const std::filesystem::path& folder, verify::CaseReport& r
   report.rows.push_back(row);
 }
 
-// This process as one of those: every rank compares, and rank 0 reports.
+// Runs this process as one of those ranks: every rank compares, and rank 0 reports.
 int verify_as_rank(const launch::RankInfo& place, const std::vector<std::filesystem::path>& folders, bool brief,
                    Application& application) {
   constexpr int64_t kDeadlineSeconds = 60;

@@ -37,12 +37,12 @@ class BackwardRun {
   }
 
  private:
-  // A gradient is made beside the one to which it is added.
+  // A new gradient exists beside the one to which it is added.
   void make(const BackwardLayer& layer) {
     whole_ += layer.gradients;
     note();
     if (pass_.adds_up) whole_ -= layer.gradients;
-    activations_ = std::max(0.0, activations_ - layer.activations);  // what rounding leaves is nothing
+    activations_ = std::max(0.0, activations_ - layer.activations);  // removes a rounding error below 0
     bucket_ += layer.gradients;
   }
 
@@ -59,7 +59,7 @@ class BackwardRun {
     note();
   }
 
-  // This rank's part of the sum, and what it is made of; over the bucket.
+  // Room of this rank's part of the sum and of received values, per byte of the bucket.
   double arriving() const { return pass_.travelling * (pass_.is_received ? 1 : 1 / pass_.ranks); }
 
   void land() {

@@ -13,7 +13,7 @@
 namespace welkin::plan {
 namespace {
 
-// From large to small, and the step between them.
+// Units from large to small, and the factor between neighbours.
 struct UnitLadder {
   std::vector<std::string_view> units;
   double step;
@@ -28,7 +28,7 @@ const UnitLadder* ladder_of(std::string_view unit) {
   return nullptr;
 }
 
-// In a smaller unit where fewer than two digits of the number would be left.
+// Takes a smaller unit if the number would have fewer than two digits.
 Figure readable(Figure figure) {
   const UnitLadder* ladder = ladder_of(figure.unit);
   if (ladder == nullptr || !figure.value || *figure.value <= 0) return figure;

@@ -13,7 +13,7 @@ struct Figure {
   std::optional<double> value;  // nothing: not known
   std::string unit;
   int decimals = 0;
-  std::string note{};  // how it comes about
+  std::string note{};  // how it was computed
 };
 
 struct Section {
@@ -21,7 +21,7 @@ struct Section {
   std::vector<Figure> figures;
 };
 
-// FLOPs and bytes of which the unit would show less than two digits stand in a smaller one.
+// FLOPs and bytes are printed in a smaller unit where fewer than two digits would remain.
 std::string figures_text(const std::vector<Section>& sections);
 // {"title": {"name": {"value": 1.2, "unit": "days"}}}; a value that is not known is null.
 std::string figures_json(const std::vector<Section>& sections);

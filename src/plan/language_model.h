@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a language model costs by the formulas of the ELLIS lecture (Larger-scale model training on multi-GPU systems, 2023) and
-// of Narayanan et al., "Efficient large-scale language model training on GPU clusters", SC21, from which it takes them.
+// Cost of a language model by the formulas of the ELLIS lecture (Larger-scale model training on multi-GPU systems, 2023), which
+// takes them from Narayanan et al., "Efficient large-scale language model training on GPU clusters", SC21.
 #pragma once
 
 #include <cstdint>
@@ -25,7 +25,7 @@ struct GptTraining {
   double parameters = 0;
   double devices = 1;
   double flops_per_second = 0;     // achieved by each device
-  double flops_per_parameter = 8;  // and token: 2 forward, 4 backward, 2 more where the forward pass is recomputed
+  double flops_per_parameter = 8;  // and token: 2 forward, 4 backward, 2 more if the forward pass is recomputed
 };
 
 double training_days(const GptTraining& training);

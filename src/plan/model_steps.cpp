@@ -11,10 +11,10 @@ namespace {
 
 bool only_last(const config::RunConfig& config) { return config.loss.multistep_gradient == config::MultistepGradient::Last; }
 
-// Of a step whose input has a gradient, as that of the first has not: one forward, and two times as much backward.
+// Passes of a model step whose input has a gradient: one forward, and twice as much backward. The first step's input has none.
 constexpr double kPassesOfStep = 3;
 
-// Steps without a gradient are forward passes.
+// Steps without a gradient need only the forward pass.
 double work_of(const config::RunConfig& config, double steps) {
   return only_last(config) ? steps - 1 + kPassesOfStep : kPassesOfStep * steps;
 }
@@ -48,7 +48,7 @@ RunFacts of_all_steps(const config::RunConfig& config, RunFacts facts) {
   memory.recompute_flops *= kept_passes;
   const bool runs_again = steps > 1 && config.loss.multistep_recompute;
   if (runs_again) memory.recompute_flops += kept_passes * forward;
-  if (config.parallel.pipeline_parallel > 1) {  // how many passes are held, the schedule says
+  if (config.parallel.pipeline_parallel > 1) {  // the schedule determines the number of passes held
     if (!runs_again) memory.kept = members * memory.kept;
     for (StageFacts& stage : facts.stages) stage.inputs_held *= members;
     return facts;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What training over several steps of a model, or of several members of an ensemble, makes of the cost of one (keys multistep,
+// Cost of training over several model steps, or several ensemble members, from the cost of one (keys multistep,
 // multistep_recompute, multistep_gradient, ensemble_members).
 #pragma once
 
@@ -10,25 +10,25 @@
 
 namespace welkin::plan {
 
-// Of the part of the run with most of them; 1 for boxes, which have no steps in time.
+// Model steps in the part of the run with most of them; 1 for boxes, which have no steps in time.
 int64_t model_steps(const config::RunConfig& config);
 
-// That a step makes of a sample; 1 for boxes.
+// Members that a step makes from a sample; 1 for boxes.
 int64_t ensemble_members(const config::RunConfig& config);
 
-// Steps of the model whose passes through a stage are apart: those of a pipeline, all and those with a gradient. 1 elsewhere,
-// where one pass goes through all.
+// Passes through a pipeline stage for all model steps: forward for all, backward for those with a gradient. 1 without pipeline,
+// as one pass includes all steps.
 struct StagePasses {
   double forward = 1, backward = 1;
 };
 StagePasses stage_passes(const config::RunConfig& config);
 
-// The facts of a sample of so many steps and members: FLOPs of all, activations of those that have a gradient, or of one where
-// they run again and all their inputs. All members are kept until the backward pass. Of a pipeline activations stay those of all
-// members of one step, of which its schedule says how many a rank holds.
+// The facts of a sample with all its model steps and members: FLOPs of all; activations of the steps with a gradient, or, under
+// recomputation, of one step and all inputs. All members are kept until the backward pass. In a pipeline the activations stay
+// those of all members of one step; its schedule gives the number that a rank holds.
 RunFacts of_all_steps(const config::RunConfig& config, RunFacts facts);
 
-// FLOPs of the run over those of a run that is nothing but its part with most steps; 1 where the keys do not tell.
+// FLOPs of the run over those of a run with most model steps throughout; 1 if the keys do not determine it.
 double run_share(const config::RunConfig& config);
 
 }  // namespace welkin::plan

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Whether arithmetic or memory bounds an operation: FLOPs per byte, and the peak of a device from its parts.
+// Roofline arithmetic: FLOPs per byte of an operation, and the peak of a device from its parts.
 #pragma once
 
 namespace welkin::plan {
@@ -10,7 +10,7 @@ inline double intensity_threshold(double peak_flops, double bytes_per_second) { 
 // Element-wise c = a + b: one FLOP for two reads and a write.
 inline double addition_intensity(double element_bytes) { return 1 / (3 * element_bytes); }
 
-// (m, k) times (k, n): 2 m n k FLOPs for both factors read once and the matmul written once.
+// (m, k) times (k, n): 2 m n k FLOPs; both factors are read once and the product is written once.
 inline double matmul_intensity(double m, double n, double k, double element_bytes) {
   return 2 * m * n * k / (element_bytes * (m * k + k * n + m * n));
 }

@@ -23,13 +23,13 @@ double local_parameters(const RunFacts& facts, int64_t tensor_parallel) {
   return static_cast<double>(facts.cost.parameters) - split + split / static_cast<double>(tensor_parallel);
 }
 
-// Frozen ones are taken to be split as all are.
+// Frozen parameters are assumed to be split as all others are.
 double trained_parameters(const RunFacts& facts, int64_t tensor_parallel) {
   const auto all = static_cast<double>(facts.cost.parameters), frozen = static_cast<double>(facts.frozen_parameters);
   return frozen == 0 ? local_parameters(facts, tensor_parallel) : local_parameters(facts, tensor_parallel) * (1 - frozen / all);
 }
 
-// Those of parts that run again are made for each run, one part after the other.
+// Recomputed parts make their copies anew in each run, one part after the other.
 double weights_in_16_bits(const config::RunConfig& config, const RunFacts& facts, int64_t tensor_parallel) {
   const bool on_cpu = config.loop.device == config::DeviceChoice::Cpu;
   if (on_cpu && facts.memory && !facts.memory->has_cast_weights) return 0;
@@ -45,7 +45,7 @@ double activation_bytes(const config::RunConfig& config, const model::SavedValue
   const auto cp = static_cast<double>(config.parallel.context_parallel);
   const bool on_cpu = config.loop.device == config::DeviceChoice::Cpu;
   const double narrow = narrow_bytes(config);
-  const auto blocks = static_cast<double>(config.parallel.spatial.size());  // of all that a forward pass keeps
+  const auto blocks = static_cast<double>(config.parallel.spatial.size());  // splits all values that a forward pass keeps
   const double token_parts = cp * (config.parallel.sequence_parallel ? tp : 1);
   const double keys = kept.keys * narrow / (tp * (config.parallel.context_mode == config::ContextMode::AllGather ? 1 : cp));
   const double whole = kept.ends + (on_cpu ? 0 : kept.joined + kept.normed_end);
@@ -59,26 +59,26 @@ std::optional<int64_t> samples_of_run(const config::RunConfig& config, const Run
   return config.loop.num_epochs * *facts.samples_per_epoch;
 }
 
-// Ranks that have parts of one sample, of which every gradient is a part of a sum: one exchange goes over them and the replicas.
+// Ranks with parts of one sample. Each of their gradients is a partial sum: one exchange goes over them and the replicas.
 double ranks_of_sample(const config::ParallelConfig& parallel) {
   const bool is_sharded = parallel.context_io == config::ContextIo::Sharded;
   return static_cast<double>(parallel.spatial.size() * (is_sharded ? parallel.context_parallel : 1));
 }
 
-// Of one rank's share of the training state (key `shard`): what of whole gradients, optimizer states and weights it holds, and
-// how often whole weights or gradients travel in a step.
+// One rank's share of the training state (key `shard`): the fractions of gradients, optimizer states and weights that it holds,
+// and how often whole weights or gradients are sent in a step.
 struct Sharing {
-  double ranks = 1;  // that share one state
+  double ranks = 1;  // number of ranks that share one state
   double weights = 1, gradients = 1, optimizer = 1;
   double reduces = 1, gathers = 1;
-  double kept_gathers = 0;  // of the gathers those that what stays for the whole pass does not take part in
+  double kept_gathers = 0;  // gathers in which weights kept for the whole pass take no part
 };
 
 Sharing sharing_of(const config::RunConfig& config, double replicas) {
   const config::ParallelConfig& parallel = config.parallel;
   Sharing sharing;
   if (parallel.shard == config::ShardStage::None) return sharing;
-  const double number = std::strtod(parallel.shard_group.c_str(), nullptr);  // none: all, or a node, of which nothing is known
+  const double number = std::strtod(parallel.shard_group.c_str(), nullptr);  // no number: all ranks, or a node of unknown size
   sharing.ranks = number >= 1 ? number : replicas;
   sharing.ranks *= ranks_of_sample(parallel);
   const auto micros = static_cast<double>(config::batch_plan(config).micros());
@@ -95,7 +95,7 @@ Sharing sharing_of(const config::RunConfig& config, double replicas) {
   return sharing;
 }
 
-// Of a gathered weight, on average: those of matmuls and convolutions may travel in 16 bits.
+// Bytes of a gathered weight, on average: weights of matmuls and convolutions may be sent in 16 bits.
 double gathered_bytes(const config::RunConfig& config, const model::ModelCost& cost) {
   const config::ParallelConfig& parallel = config.parallel;
   if (parallel.shard == config::ShardStage::None || parallel.shard_gather_dtype == config::GatherDtype::Fp32) return kWideBytes;
@@ -104,7 +104,7 @@ double gathered_bytes(const config::RunConfig& config, const model::ModelCost& c
   return kWideBytes - 2 * static_cast<double>(weights) / static_cast<double>(cost.parameters);
 }
 
-// The block or layer: "blocks.3" of "blocks.3.attn.q".
+// The block or layer of a name: "blocks.3" of "blocks.3.attn.q".
 std::string unit_of(const model::LayerCost& layer) {
   const size_t first = layer.name.find('.');
   return layer.name.substr(0, first == std::string::npos ? first : layer.name.find('.', first + 1));
@@ -116,15 +116,15 @@ std::map<std::string, double> parameters_of_units(const model::ModelCost& cost) 
   return units;
 }
 
-// Parameters that are gathered together where weights are shared out: blocks and layers, and as one what stays for the whole
-// pass, which is what belongs to none of them or to one that is too small (parallel/sharding/weight_units.cpp).
+// Parameters gathered together if weights are sharded: each block and layer, and one set for the whole pass, which has the
+// parameters of no block and of blocks that are too small (parallel/sharding/weight_units.cpp).
 struct GatheredTogether {
-  double largest = 0;  // of a block or layer
+  double largest = 0;  // parameters of the largest block or layer
   double whole_pass = 0;
 };
 
 GatheredTogether gathered_together(const model::ModelCost& cost) {
-  constexpr double kSmallestPart = 10;  // as weight_units.cpp has it
+  constexpr double kSmallestPart = 10;  // as in weight_units.cpp
   const std::map<std::string, double> units = parameters_of_units(cost);
   GatheredTogether found{.whole_pass = static_cast<double>(cost.parameters)};
   for (const auto& [name, parameters] : units) found.largest = std::max(found.largest, parameters);
@@ -134,8 +134,8 @@ GatheredTogether gathered_together(const model::ModelCost& cost) {
   return found;
 }
 
-// Of a training state that is shared out: the worst moment of a step. `gradients`: bytes of whole ones on this rank;
-// `activations`: of one pass. Activations are those of a layer as what it reads and writes; parameters of no layer come last.
+// The peak of a step with sharded training state. `gradients`: bytes of whole gradients on this rank; `activations`: per pass.
+// A layer's activations are taken as its operands and results; parameters outside layers come last.
 BackwardPeak worst_moment(const config::RunConfig& config, const RunFacts& facts, const Sharing& sharing, double gradients,
                           double activations, double held) {
   constexpr double kBytesPerMb = 1 << 20;
@@ -185,9 +185,9 @@ std::vector<MemoryPart> memory_parts(const config::RunConfig& config, const RunF
   const double of_pass = static_cast<double>(estimate.forward_batch) * activation_bytes(config, most) * stage.flops;
   BackwardPeak moment{.gradients = kWideBytes * trained, .activations = of_pass * stage.held};
   if (is_shared) moment = worst_moment(config, facts, sharing, kWideBytes * trained, of_pass, stage.held);
-  // What goes over a boundary is taken for as large as the input of the model. Of a pass that is under way there is what it began
-  // with, a copy beside the loader's; and a message that has just come, and the next one, whose buffer is posted ahead. Members
-  // of an ensemble make a pass together.
+  // A message between stages is taken to be as large as the model's input. A pass in flight holds its input, a copy beside the
+  // loader's, a message that has just arrived, and the next one, whose receive is posted ahead. Members of an ensemble make one
+  // pass together.
   constexpr double kMessages = 2;
   const bool is_piped = config.parallel.pipeline_parallel > 1;
   const auto members = static_cast<double>(estimate.ensemble_members);
@@ -222,7 +222,7 @@ std::vector<MemoryPart> memory_parts(const config::RunConfig& config, const RunF
   const bool is_rounded = config.parallel.shard_gather_dtype != config::GatherDtype::Fp32;
   if (is_shared && is_rounded && sharing.weights == 1)
     parts.push_back({"weights as they are updated", kWideBytes * trained / sharing.ranks});
-  // Gradients of one pass go into the buckets as they come.
+  // With a single pass gradients go directly into the buckets.
   const config::BatchPlan batch = config::batch_plan(config);
   const bool has_passes = batch.local > batch.micro || stage_passes(config).backward > 1;
   const bool adds_up_outside = has_passes && !config.parallel.disable_broadcast_buffers;
@@ -233,9 +233,9 @@ std::vector<MemoryPart> memory_parts(const config::RunConfig& config, const RunF
   return parts;
 }
 
-// States leave the memory, and are read and written once a step; activations of all parts but two, in every pass, of a pipeline
-// those of all micro-batches under way. Each of these kinds goes through three buffers. Of weights two units stay, and what
-// belongs to none; they are read for the forward and for the backward pass, and read and written for the update.
+// States leave the memory, and are read and written once a step. Activations of all parts but two leave it in every pass (in a
+// pipeline: of all micro-batches in flight). Each kind uses three buffers. Two units of weights stay, and weights of no unit.
+// Weights are read for the forward and the backward pass, and read and written for the update.
 void offload(const config::RunConfig& config, const StageFacts& stage, RunEstimate& estimate) {
   const config::BackendConfig& backend = config.backend;
   constexpr double kBuffers = 3, kReadAndWritten = 2, kPartsAtWork = 2, kBytesPerMib = 1 << 20;
@@ -255,7 +255,7 @@ void offload(const config::RunConfig& config, const StageFacts& stage, RunEstima
     if (is_weights) {
       const GatheredTogether units = gathered_together(estimate.cost);
       const double whole = kWideBytes * (units.whole_pass * stage.parameters + kPartsAtWork * units.largest);
-      // A rank's pieces of a unit that is gathered, of those on their way, and of one that is read.
+      // A rank's pieces of the gathered unit, of prefetched units, and of one that is read.
       const double at_once = 2 + static_cast<double>(config.parallel.shard_prefetch);
       const double stays = sharing.weights < 1 ? kWideBytes * at_once * units.largest * sharing.weights : whole;
       gone = std::max(0.0, part.bytes - stays / static_cast<double>(estimate.tensor_parallel));
@@ -272,7 +272,7 @@ void offload(const config::RunConfig& config, const StageFacts& stage, RunEstima
   }
 }
 
-// The whole input of a step for each state. On a CPU the host's memory is that of the run.
+// The replay buffer holds the whole input of a step per state. On a CPU the host's memory is the run's.
 void add_replay(const config::RunConfig& config, const RunFacts& facts, RunEstimate& estimate) {
   if (!config::has_effect(config::key_at("loss.replay_buffer"), config)) return;
   const auto states = static_cast<double>(config.loss.replay_buffer * config::batch_plan(config).local);
@@ -282,11 +282,11 @@ void add_replay(const config::RunConfig& config, const RunFacts& facts, RunEstim
   }
 }
 
-// Of a rank, in a step.
+// Bytes that a rank sends in a step.
 double reduced_bytes(const config::RunConfig& config, const RunFacts& facts, const StageFacts& stage) {
   const double replicas = static_cast<double>(facts.world_size / config.parallel.model_size());
   const Sharing sharing = sharing_of(config, replicas);
-  const double tied = kWideBytes * stage.tied * sharing.optimizer;  // of pieces, where ranks share them out
+  const double tied = kWideBytes * stage.tied * sharing.optimizer;  // of pieces, if ranks share them
   if (config.parallel.noddp) return tied;
   const bool is_shared = config.parallel.shard != config::ShardStage::None;
   const double ranks = is_shared ? sharing.ranks : replicas * ranks_of_sample(config.parallel);

@@ -20,7 +20,7 @@ std::string devices_at_rate(const GptTraining& training) {
              " TFLOP/s");
 }
 
-// The slide prints 1.3, 2.7, 13 and 175 beside these: its list of labels is shifted, the days are those of the sizes here.
+// The slide prints 1.3, 2.7, 13 and 175 beside these sizes: its labels are shifted, and the days are those of the sizes here.
 Section lecture_days() {
   struct Row {
     double parameters, teraflops;
@@ -63,7 +63,7 @@ Section zero_section(double parameters, int64_t ranks) {
   return section;
 }
 
-// Slide: 143. The quotient of its two numbers is 153.
+// The slide says 143, but the quotient of its two numbers is 153.
 Section intensity_section() {
   constexpr double kA100Peak = 312e12, kA100Bytes = 2039e9;
   return {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The estimates laid out as figures: the lecture's examples, a language model of any size, a run of ours.
+// The estimates as figures: the lecture's examples, a language model of any size, a run of Welkin.
 #pragma once
 
 #include <optional>
@@ -17,8 +17,8 @@ std::vector<Section> lecture_sheet();
 
 struct LanguageModelQuestion {
   GptTraining training;
-  std::optional<GptShape> shape{};  // then parameters follow from it unless given
-  double batch = 0;                 // sequences of a step; 0 = not asked
+  std::optional<GptShape> shape{};  // if set, parameters follow from it unless given
+  double batch = 0;                 // sequences of a step; 0: not requested
 };
 std::vector<Section> language_model_sheet(const LanguageModelQuestion& question);
 

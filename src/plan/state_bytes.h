@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Bytes per parameter of what a training step holds besides activations. The lecture uses two conventions side by side (gradients
-// of 2 or 4 bytes, Adam of 12 or 8); each has its row here, with its name.
+// Bytes per parameter of a training step's state, without activations. The lecture uses two conventions side by side (gradients
+// of 2 or 4 bytes, Adam of 12 or 8); each has a named row here.
 #pragma once
 
 #include <array>
@@ -29,11 +29,11 @@ inline constexpr std::array<StateRule, 8> kStateRules{{
     {"mixed, Adafactor (6 + 4 + 4)", 6, 4, 4},
 }};
 
-// ZeRO's stages: what of the second row each of `ranks` holds. 0: everything; 1 shares the optimizer's states out, 2 the
-// gradients too, 3 the weights too.
+// Bytes per parameter on each of `ranks` under ZeRO's stages, from the second row. 0: everything; 1 shards the optimizer's
+// states, 2 also the gradients, 3 also the weights.
 double zero_bytes_per_parameter(int64_t stage, int64_t ranks);
 
-// Elements that a rank moves per step and parameter in the limit of many ranks.
+// Elements that a rank sends per step and parameter in the limit of many ranks.
 double zero_traffic_per_parameter(int64_t stage);
 
 }  // namespace welkin::plan

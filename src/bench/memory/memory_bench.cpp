@@ -99,7 +99,7 @@ class MemoryRig {
   void count_placements() {
     const parallel::Mesh& mesh = layout_.groups.mesh();
     const std::vector<train::NamedState> states = setup_->optimizer->states();
-    // Else gradients live there, or only pass through.
+    // Gradients have buckets of their own only in this case. Otherwise they live in the buckets, or only pass through them.
     const config::BatchPlan batch = config::batch_plan(config_, layout_.replicas.size());
     const bool has_buckets = setup_->data_parallel->bytes_per_step() > 0 && !setup_->is_sharded() && batch.local > batch.micro &&
                              !config_.parallel.disable_broadcast_buffers;
@@ -122,7 +122,7 @@ class MemoryRig {
     }
   }
 
-  // Of the part of the samples that this rank reads; the values do not matter.
+  // Fields for the part of the samples that this rank reads; their values do not matter.
   at::Tensor fields(const data::ArraySpec& spec) const {
     std::vector<int64_t> shape = spec.shape;
     if (const std::optional<data::Region> region = layout_.shard.region()) {
@@ -138,7 +138,7 @@ class MemoryRig {
     return setup_->losses(input, target, {.seed = config_.loop.seed, .step = setup_->counter, .sample = samples}).sum();
   }
 
-  // Stages make no passes of the whole model: their whole steps are looked at.
+  // Pipeline stages make no passes of the whole model, so their whole steps are measured.
   void count_steps() {
     const config::BatchPlan batch = config::batch_plan(config_, layout_.replicas.size());
     report_.batch_samples = batch.micro;
@@ -153,8 +153,8 @@ class MemoryRig {
     report_.batch_samples = config::batch_plan(config_, layout_.replicas.size()).micro;
     const data::SampleSpec longest = train::longest_sample(config_, spec_);
     const at::Tensor input = fields(longest.input), target = fields(longest.target);
-    loss_of(input, target);  // what is kept from one step to the next is there from now on
-    // A thread of the back end may let go of a buffer a little later, before or after: the median of several.
+    loss_of(input, target);  // memory that is kept from one step to the next is there from now on
+    // A thread of the back end may free a buffer a little later, before or after, so the median of several counts is taken.
     std::array<int64_t, 5> counts{};
     for (int64_t& count : counts) {
       parallel::barrier(world_.world_group());
@@ -167,7 +167,7 @@ class MemoryRig {
     return counts[counts.size() / 2];
   }
 
-  // By row, between two passes of a step or after the last one, whichever are more together.
+  // Counts gradients by row, between two passes of a step or after the last one, whichever total is larger.
   void count_gradients() {
     const auto& rows = setup_->table.rows();
     gradients_.assign(rows.size(), 0);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// `welkin bench --memory`: what a rank holds under the configured layout: parameters, gradients and optimizer state by placement
-// (split over which axis, alike on the ranks of which), and the activations that a forward pass leaves for the backward pass, of
-// a pipeline those of all micro-batches under way, counted as tensors' bytes, not estimated.
+// `welkin bench --memory`: bytes that a rank holds under the configured layout: parameters, gradients and optimizer state by
+// placement (split over one axis, equal along another), and the activations that a forward pass keeps for the backward pass (in
+// a pipeline: of all micro-batches in flight). Tensors are counted, not estimated.
 #pragma once
 
 #include <cstdint>
@@ -20,8 +20,8 @@ struct HeldBytes {
   int64_t weights = 0;
   int64_t gradients = 0;  // between two passes of a step, or after the last one, whichever are more
   int64_t optimizer = 0;
-  int64_t exchange = 0;  // the buckets in which gradients are sent, where these are no views of them
-  // What a forward pass leaves for the backward pass, with prediction and loss; of a pipeline StepHeld::activations.
+  int64_t exchange = 0;  // buckets in which gradients are sent, unless gradients are views of them
+  // Values kept for the backward pass, with prediction and loss; in a pipeline StepHeld::activations.
   int64_t activations = 0;
   HeldBytes& operator+=(const HeldBytes& other);
 };
@@ -29,7 +29,7 @@ struct HeldBytes {
 struct PlacedBytes {
   std::string placement;   // "split over tp, alike on dp cp"
   int64_t parameters = 0;  // elements of the whole model
-  HeldBytes held;          // by this rank; no activations
+  HeldBytes held;          // on this rank; no activations
 };
 
 struct HeldMemory {
@@ -41,8 +41,8 @@ struct HeldMemory {
   int64_t micro_batches = 0;  // of a step through a pipeline; 0 without one
 };
 
-// Every rank of the world calls it and has the same report, but for `placements`. On a CPU; no data file is opened. `config` is
-// resolved and torch is configured by it.
+// Every rank of the world calls it. Reports are equal on all ranks, except `placements`. CPU only; it opens no data file.
+// `config` is resolved, and torch is configured by it.
 HeldMemory run_memory_bench(const config::RunConfig& config, const train::Registries& registries, const parallel::World& world);
 
 std::string held_memory_text(const HeldMemory& report);

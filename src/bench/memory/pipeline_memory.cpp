@@ -21,7 +21,7 @@ namespace {
 
 int64_t sum_of(const std::vector<int64_t>& bytes) { return std::accumulate(bytes.begin(), bytes.end(), int64_t{0}); }
 
-// Looks where a step marks that a backward pass, or the reduction after the last one, begins.
+// Reads the memory whenever a step marks that a backward pass, or the reduction after the last one, begins.
 class MemoryWatch : public observe::SpanSink {
  public:
   explicit MemoryWatch(const parallel::ParamTable& table) : table_(table), held_{.gradients = rows()} {}
@@ -53,7 +53,7 @@ class MemoryWatch : public observe::SpanSink {
   StepHeld held_;
 };
 
-// The micro-batches of one step, over and over.
+// The micro-batches of one step, repeated without end.
 class MicroBatches {
  public:
   MicroBatches(const config::BatchPlan& plan, at::Tensor input, at::Tensor target)
@@ -102,8 +102,8 @@ StepHeld count_pipeline_steps(train::TrainSetup& setup, const config::RunConfig&
     step->run([&batches] { return batches.next(); });
     parallel::barrier(world.world_group());
   };
-  make_step();  // what is kept from one step to the next is there from now on
-  // A message that has arrived may be let go a little later: the median of several.
+  make_step();  // memory that is kept from one step to the next is there from now on
+  // A received message may be freed a little later, so the median of several counts is taken.
   std::array<StepHeld, 5> counts;
   for (StepHeld& count : counts) {
     watch.start();

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Times of figures that several ranks make together.
+// Timing helpers for figures that several ranks measure together.
 #pragma once
 
 #include <ATen/ops/full.h>
@@ -24,7 +24,7 @@ inline double median_of(std::vector<double> values) {
   return *(values.begin() + middle);
 }
 
-// Seconds that the slowest member takes for `work`, which all begin together.
+// Seconds that the slowest member takes for `work`, which all members begin together.
 inline double seconds_together(const parallel::Group& group, const std::function<void()>& work) {
   parallel::barrier(group);
   const Stopwatch watch;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The model of the figures that need a measurement of their own: a small ViT on fields of ones.
+// The model of the figures with a measurement of their own: a small ViT on fields of ones.
 #pragma once
 
 #include <cstdint>

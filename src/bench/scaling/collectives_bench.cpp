@@ -22,7 +22,7 @@ namespace {
 using parallel::Group;
 using parallel::Lengths;
 
-// One call with a whole of `values` elements, a multiple of the group's size.
+// One call with a tensor of `values` elements, a multiple of the group's size.
 class CollectiveCall {
  public:
   CollectiveCall(const Group& group, CollectiveKind kind, int64_t values, c10::Device device)
@@ -34,7 +34,7 @@ class CollectiveCall {
         lengths_(static_cast<size_t>(group.size()), values / group.size()),
         ones_(static_cast<size_t>(group.size()), 1) {}
 
-  // Until the device is done with it.
+  // Sends, and waits until the device has finished.
   void operator()() {
     send();
     train::wait_for_stream(whole_.device());
@@ -44,7 +44,7 @@ class CollectiveCall {
   void send() {
     switch (kind_) {
       case CollectiveKind::AllReduce:
-        return all_reduce_in_place(group_, whole_, parallel::Reduction::Max);  // the values stay what they are
+        return all_reduce_in_place(group_, whole_, parallel::Reduction::Max);  // the values do not change
       case CollectiveKind::AllGather:
         all_gather(group_, part_, 0, lengths_);
         return;
@@ -61,7 +61,7 @@ class CollectiveCall {
     }
   }
 
-  // To the next and from the one before, as in a ring.
+  // Sends to the next rank and receives from the previous one, as in a ring.
   void turn() {
     const int64_t size = group_.size();
     if (!arriving_.defined()) arriving_ = at::ones({whole_.numel()}, whole_.options());
@@ -75,7 +75,7 @@ class CollectiveCall {
   Lengths lengths_, ones_;
 };
 
-// The median over repetitions, as many on every rank.
+// The median over repetitions; every rank makes the same number of them.
 double median_seconds(CollectiveCall& call, const Group& world_group, double budget) {
   call();
   Stopwatch first;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// `welkin bench --collectives`: every collective over every axis of the mesh, as the program calls them, at sizes from latency to
-// bandwidth; fitted with their ring formulas (link_model.h).
+// `welkin bench --collectives`: times every collective over every axis of the mesh, as the program calls them, at sizes from
+// latency to bandwidth, and fits their ring formulas (link_model.h).
 #pragma once
 
 #include <c10/core/Device.h>
@@ -18,7 +18,7 @@ namespace welkin::bench {
 struct CollectivesOptions {
   std::vector<int64_t> sizes{1 << 10, 1 << 13, 1 << 16, 1 << 19, 1 << 22};  // bytes of the whole, float32
   double seconds = 0.05;                                                    // per collective, axis and size; at least three calls
-  c10::Device device = c10::kCPU;                                           // where the tensors lie: which links carry them
+  c10::Device device = c10::kCPU;                                           // device of the tensors; it determines the links
 };
 
 struct CollectivesReport {
@@ -31,9 +31,9 @@ struct CollectivesReport {
 CollectivesReport run_collectives_bench(const parallel::MeshGroups& groups, const CollectivesOptions& options);
 
 std::string collectives_text(const CollectivesReport& report);
-// "collectives": every time; "calibration": the fits, which read_calibration() takes back.
+// "collectives": all times; "calibration": the fits, which read_calibration() reads.
 void add_collectives_json(nlohmann::ordered_json& json, const CollectivesReport& report);
-// DataError where the file is none that was written so.
+// DataError if the file was not written by add_collectives_json().
 std::vector<LinkFit> read_calibration(const std::string& path);
 
 }  // namespace welkin::bench

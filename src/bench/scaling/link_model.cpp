@@ -7,7 +7,7 @@
 namespace welkin::bench {
 namespace {
 
-// The least squares of (a x + b y - 1) over rows (x, y): measured times divided out, so that small messages count as large ones.
+// Least squares of (a x + b y - 1) over rows (x, y) divided by the measured time, so that small messages count as large ones.
 struct RelativeLeastSquares {
   double xx = 0, xy = 0, yy = 0, x = 0, y = 0;
 
@@ -18,7 +18,7 @@ struct RelativeLeastSquares {
     x += row_x;
     y += row_y;
   }
-  // Neither below 0.
+  // Both results are at least 0.
   std::pair<double, double> solve() const {
     const double determinant = xx * yy - xy * xy;
     const double a = determinant > 0 ? (x * yy - y * xy) / determinant : 0;

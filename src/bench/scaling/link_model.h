@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// How long a collective takes by its ring formula: a number of messages one after the other, each with a latency, and the bytes
-// that cross every link. What a sweep is fitted with, and what a scaling table is extended with. Torch-free.
+// Time of a collective by its ring formula: a number of messages one after the other, each with a latency, and the bytes over
+// every link. Sweeps are fitted with it, and scaling tables extended. Torch-free.
 #pragma once
 
 #include <cstdint>
@@ -15,34 +15,34 @@ inline constexpr CollectiveKind kCollectiveKinds[] = {CollectiveKind::AllReduce,
                                                       CollectiveKind::Broadcast,     CollectiveKind::SendReceive};
 const char* collective_name(CollectiveKind kind);  // "all_reduce"
 
-// Of one collective over `ranks` members.
+// Messages, one after the other, of one collective over `ranks` members.
 double ring_messages(CollectiveKind kind, int64_t ranks);
-// Bytes over a link per byte of the whole: the tensor that is reduced, gathered, scattered, exchanged or sent.
+// Bytes over a link per byte of the whole tensor that is reduced, gathered, scattered, exchanged or sent.
 double bus_factor(CollectiveKind kind, int64_t ranks);
 
 struct LinkFit {
   std::string axis;  // "dp"
   CollectiveKind kind = CollectiveKind::AllReduce;
-  int64_t ranks = 0;            // at which it was measured
-  double latency_s = 0;         // of a message
-  double bytes_per_second = 0;  // of a link
+  int64_t ranks = 0;            // number of ranks of the measurement
+  double latency_s = 0;         // per message
+  double bytes_per_second = 0;  // of one link
 
   double seconds(int64_t bytes) const { return seconds(bytes, ranks); }
-  double seconds(int64_t bytes, int64_t over_ranks) const;  // the same links, other ranks
+  double seconds(int64_t bytes, int64_t over_ranks) const;  // over the same links with another number of ranks
 };
 
 struct TimedCollective {
   std::string axis;
   CollectiveKind kind = CollectiveKind::AllReduce;
   int64_t ranks = 0;
-  int64_t bytes = 0;   // of the whole
+  int64_t bytes = 0;   // of the whole tensor
   double seconds = 0;  // median over repetitions of the slowest rank
-  // What NCCL's tests call bus bandwidth: bytes over a link per second.
+  // "Bus bandwidth" of NCCL's tests: bytes over a link per second.
   double bus_bytes_per_second() const { return static_cast<double>(bytes) * bus_factor(kind, ranks) / seconds; }
 };
 
-// Latency and bandwidth with the least relative errors, neither negative. One fit per axis and collective, in the order in which
-// they come.
+// Fits latency and bandwidth with the least relative errors, neither negative. One fit per axis and collective, in the order of
+// `times`.
 std::vector<LinkFit> fit_links(const std::vector<TimedCollective>& times);
 
 }  // namespace welkin::bench

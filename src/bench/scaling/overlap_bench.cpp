@@ -24,7 +24,7 @@ namespace {
 constexpr int64_t kFigureRepeats = 5;
 constexpr double kNoLimit = 1e15;  // bytes per second
 
-// What a tenth of the repetitions stay below: others of the machine's processes have not been in their way.
+// The tenth percentile: in these repetitions other processes of the machine did not interfere.
 double undisturbed(std::vector<double> values) {
   const auto tenth = static_cast<std::ptrdiff_t>(values.size() / 10);
   std::nth_element(values.begin(), values.begin() + tenth, values.end());
@@ -36,7 +36,7 @@ void set_link(parallel::EmulatedLink& link, double bytes_per_second) {
   link.bytes_per_second = bytes_per_second;
 }
 
-// Steps of a ViT in turns: over the link, without exchange, by Gloo alone, so that what else the machine does meets all alike.
+// Steps of a ViT in turns: over the link, without exchange, and over Gloo alone, so that other load meets all alike.
 class OverlapRig {
  public:
   OverlapRig(const OverlapProblem& problem, const model::ModelEntry& vit, const parallel::Group& replicas,
@@ -56,7 +56,7 @@ class OverlapRig {
     set_link(link_, kNoLimit);
     exchange_ = std::make_unique<parallel::DataParallel>(table_, replicas_,
                                                          parallel::DataParallelOptions{.bucket_cap_mb = problem_.bucket_cap_mb});
-    step(true);  // the buckets are cut anew after the first
+    step(true);  // the buckets are rebuilt after the first step
     OverlapResult figure{.gradient_bytes = exchange_->bytes_per_step()};
     const at::Tensor flat = at::zeros({figure.gradient_bytes / 4});
     std::vector<double> gloo;
@@ -73,7 +73,7 @@ class OverlapRig {
     for (int64_t i = 0; i < kFigureRepeats; ++i) {
       set_link(link_, static_cast<double>(figure.gradient_bytes) / figure.link_s);
       over_link.push_back(seconds_of([&] { step(true); }));
-      exposed.push_back(-of_slowest(replicas_, -after_gradients_));  // the last one's: others wait for its gradients, too
+      exposed.push_back(-of_slowest(replicas_, -after_gradients_));  // the last rank's: others wait for its gradients, too
       set_link(link_, kNoLimit);
       alone.push_back(seconds_of([&] { step(false); }));
       by_gloo.push_back(seconds_of([&] { step(true); }));
@@ -100,11 +100,11 @@ class OverlapRig {
   std::unique_ptr<parallel::DataParallel> exchange_;
   train::LossPtr loss_ = train::relative_l2();
   at::Tensor fields_;
-  Stopwatch since_gradient_;  // the last that was computed; one thread runs the backward pass of a CPU
+  Stopwatch since_gradient_;  // since the last gradient; on a CPU one thread runs the backward pass
   double after_gradients_ = 0;
 };
 
-// A ViT whose training state the group shares out; its steps end before the update.
+// A ViT whose training state is sharded over the group; its steps end before the update.
 class ShardedRig {
  public:
   ShardedRig(const OverlapProblem& problem, const model::ModelEntry& vit, const parallel::Group& shards)
@@ -181,7 +181,7 @@ double measure_adapter(const parallel::Group& group, int64_t bytes) {
   std::vector<double> adapter, raw;
   for (int64_t i = 0; i < kTurns; ++i) {
     const Stopwatch one;
-    all_reduce_in_place(silent, values);  // check, record and deadline, and nothing sent
+    all_reduce_in_place(silent, values);  // check, record and deadline, but nothing is sent
     adapter.push_back(one.seconds());
     parallel::barrier(group);
     const Stopwatch other;

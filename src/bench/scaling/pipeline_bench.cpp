@@ -25,7 +25,7 @@ namespace {
 
 constexpr int64_t kPipelineRepeats = 5;
 
-// What passes take, and how long they have slept.
+// The time that passes take, and the time slept so far.
 struct SleepingWork {
   double pass_s = 0;
   double slept_s = 0;
@@ -53,7 +53,7 @@ struct SleepBackward : torch::autograd::Function<SleepBackward> {
   }
 };
 
-// A stage: gradients by its input, then those of its weights, which wait where there is a queue.
+// A stage: computes the input's gradient, then the weights' gradients, which wait if there is a queue.
 struct SleepingStage : torch::autograd::Function<SleepingStage> {
   static at::Tensor forward(torch::autograd::AutogradContext* context, const at::Tensor& x, const at::Tensor& weight,
                             SleepingWork* work) {
@@ -101,7 +101,7 @@ PipelineFigure measure_schedule(const PipelineProblem& problem, parallel::World&
                                     .batches = [&](int64_t) { return std::vector{batch}; },
                                     .loss = [](int64_t, int64_t, const model::Tensors& outputs) { return outputs.at(0).sum(); },
                                     .backward = [](const at::Tensor& root, const parallel::GradientPass&) { root.backward(); }};
-  std::vector<std::pair<double, double>> steps;  // seconds, and the share in which ranks idle
+  std::vector<std::pair<double, double>> steps;  // seconds, and the idle fraction of the ranks
   for (int64_t repeat = 0; repeat <= kPipelineRepeats; ++repeat) {
     parallel::barrier(ranks);
     work.slept_s = 0;

@@ -30,12 +30,12 @@ std::string scaling_number(double value, const char* format) {
 
 std::string samples_text(double rate) { return scaling_number(rate, rate < 1000 ? "%.4g" : "%.0f"); }
 
-// A gap where the batch or the rate is not known.
+// NaN (a gap in the curve) where the batch or the rate is not known.
 double step_seconds(const ScalingRow& row, Rate rate) {
   return row.batch > 0 ? static_cast<double>(row.batch) / or_gap(rate) : or_gap({});
 }
 
-// One curve for measured and one, dashed, for predicted rows.
+// One curve for measured rows, and a dashed one for predicted rows.
 template <typename Value>
 void add_curves(LinePlot& plot, const ScalingTable& table, const std::string& label, Value value) {
   Curve measured{.label = label};
@@ -98,7 +98,7 @@ Rate number_at(const nlohmann::json& json, const char* key) {
   return found != json.end() && found->is_number() ? Rate(found->get<double>()) : Rate();
 }
 
-// The mean over benchy's trials of a kind.
+// The mean over benchy's trials of one kind.
 Rate trials_at(const nlohmann::json& json, const char* kind) {
   const auto found = json.find(kind);
   if (found == json.end() || !found->is_object() || !found->contains("trial_throughput")) return {};
@@ -133,7 +133,7 @@ ScalingRow row_of(const nlohmann::json& json) {
           .gradient_bytes = count_at(json, "exchanged_bytes_per_step")};
 }
 
-// Weak: as many samples per rank; strong: as many in all.
+// Weak scaling needs equal samples per rank, strong scaling equal samples in all.
 void check_batches(const ScalingTable& table) {
   const ScalingRow& first = table.rows.front();
   for (const ScalingRow& row : table.rows) {

@@ -14,7 +14,7 @@
 namespace welkin::bench {
 namespace {
 
-// One U-Net whose box is cut over all ranks, and its steps without an update and without an exchange of gradients.
+// One U-Net whose box is split over all ranks, and its steps without update and without gradient exchange.
 class CutUnet {
  public:
   CutUnet(const SpatialProblem& problem, const model::ModelEntry& unet, const parallel::MakeGroup& make,

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A figure of docs/results/scaling.md: what a link adds to a step under tensor parallelism, whose calls are in part hidden behind
-// matmuls.
+// A figure of docs/results/scaling.md: the time that a link adds to a step under tensor parallelism, some of whose calls are
+// hidden behind matmuls.
 #pragma once
 
 #include <cstdint>
@@ -13,12 +13,12 @@
 namespace welkin::bench {
 
 struct TensorParallelProblem {
-  BenchVit vit;  // samples: in the hands of all ranks
+  BenchVit vit;  // samples: of all ranks together
   bool sequence_parallel = false;
-  double link_share = 0.5;  // of the time of a step's computation: what the link needs for a step's bytes
+  double link_share = 0.5;  // link time of a step's bytes, over the computation time of a step
 };
 
-// All ranks of `world` share one ViT. `link` is that of their connection.
+// All ranks of `world` share one ViT. Their connection uses `link`.
 LinkFigure measure_tensor_parallel(const TensorParallelProblem& problem, const model::ModelEntry& vit, parallel::World& world,
                                    parallel::EmulatedLink& link);
 

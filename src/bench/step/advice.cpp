@@ -11,15 +11,15 @@
 namespace welkin::bench {
 namespace {
 
-constexpr int64_t kAligned = 8;  // vectors of half precision, and of a tensor core's operands
-constexpr int64_t kTiled = 64;   // columns that a tile of a large matmul takes
+constexpr int64_t kAligned = 8;  // elements of half precision in a vector, and in a tensor core's operands
+constexpr int64_t kTiled = 64;   // columns of a tile of a large matmul
 constexpr int64_t kGpuRows = 256, kGpuColumns = 128;
 constexpr double kWorthwhile = 1.2;
 
 struct Width {
   std::string name;
   int64_t size = 0;
-  std::string better{};  // the next that fills vectors, where the model and not the data says how wide it is
+  std::string better{};  // the next size that fills vectors, if the model and not the data determines it
 };
 
 std::string percent(double share) {

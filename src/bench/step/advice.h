@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the shapes of a run mean for the units that multiply: alignment, tiles, precision, threads. Arithmetic on a configuration
-// and on what was measured; torch-free.
+// Advice on the shapes of a run for the units that multiply: alignment, tiles, precision, threads. Arithmetic on configuration
+// and on measurements; torch-free.
 #pragma once
 
 #include <cstdint>
@@ -15,13 +15,13 @@ struct AdviceFacts {
   bool is_gpu = false;
   int64_t batch = 1;                      // samples of a forward pass
   int64_t threads = 1, cores = 1;         // in use, and usable by all ranks of this machine
-  double fp32_flops = 0, bf16_flops = 0;  // measured; 0: not
+  double fp32_flops = 0, bf16_flops = 0;  // measured; 0: not measured
 };
 
-// The share of the work in `size` rows or columns that is not padding, where they are taken in tiles of `tile`.
+// The fraction of the work on `size` rows or columns that is not padding, in tiles of `tile`.
 double tile_efficiency(int64_t size, int64_t tile);
 
-// One line per finding; what is right is said too, so that a reader sees that it was looked at.
+// One line per finding. Correct settings are listed too, so that a reader sees that they were checked.
 std::vector<std::string> advice(const config::RunConfig& config, const AdviceFacts& facts);
 
 }  // namespace welkin::bench

@@ -17,7 +17,7 @@ namespace {
 using config::AmpMode;
 using config::DeviceKind;
 
-// The row of config/resolve/switches.h that says what a switch does here.
+// The meaning of a switch on this device, from the table in config/resolve/switches.h.
 std::string meaning_of(std::string_view name, DeviceKind device) {
   for (const config::SwitchMeaning& row : config::switch_meanings()) {
     if (row.name == name && row.value == "on") return std::string(device == DeviceKind::Cpu ? row.cpu : row.gpu);
@@ -25,7 +25,7 @@ std::string meaning_of(std::string_view name, DeviceKind device) {
   return {};
 }
 
-// Switches that change nothing: their rows say so in these words.
+// True for switches without effect: their rows say so in these words.
 bool changes_nothing(std::string_view meaning) {
   return meaning.starts_with("no effect") || meaning.find("in any case") != std::string_view::npos ||
          meaning.starts_with("nothing to compile");

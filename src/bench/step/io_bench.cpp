@@ -23,7 +23,7 @@ int64_t values_of_sample(const data::ArraySpec& spec) {
   return count;
 }
 
-// Reading an element waits for the device's stream.
+// Waits for the device's stream by reading an element.
 void wait_for(const at::Tensor& values) {
   if (values.defined() && values.is_cuda()) values.flatten().select(0, 0).item<float>();
 }
@@ -63,7 +63,7 @@ IoReport run_io_bench(const config::RunConfig& config, const std::function<std::
     ++report.num_batches;
     return batch.input.size(0);
   };
-  // The kernel clears the pages of a buffer when it is first written: at 2 GiB of buffers that is seconds on some machines.
+  // The kernel clears a buffer's pages at the first write. For 2 GiB of buffers that takes seconds on some machines.
   WindowOptions windows = options;
   windows.warmup_batches = std::max(windows.warmup_batches, pipeline.num_buffers());
   uint64_t faults = 0;

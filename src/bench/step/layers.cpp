@@ -21,7 +21,7 @@ using LayerClock = observe::SpanClock;
 
 struct LayerTimer::State {
   std::vector<LayerSeconds> seconds;
-  std::optional<size_t> open;  // the layer whose backward pass is under way
+  std::optional<size_t> open;  // the layer whose backward pass is running
   LayerClock::time_point opened;
 
   void close(LayerClock::time_point now) {
@@ -45,7 +45,7 @@ LayerTimer::~LayerTimer() = default;
 
 namespace {
 
-// A node of its own in the graph, whose gradient is this layer's alone.
+// Adds a graph node whose gradient hook fires for this layer alone.
 at::Tensor marked_input(const at::Tensor& value, std::function<void()> done) {
   if (!value.requires_grad()) return value;
   at::Tensor own = at::alias(value);
@@ -130,7 +130,7 @@ std::string layer_number(const char* format, double value) {
   return text.data();
 }
 
-// Nothing where no time was taken: a layer whose name is no site's.
+// "-" where no time was measured: a layer whose name is not a site's.
 std::string share_of(double value, double whole) {
   return whole > 0 && value > 0 ? layer_number("%.1f", 100 * value / whole) : "-";
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Each layer's share of a step: what it costs by count, how long it takes, and what the machine would allow. Times are taken at
-// the layers' sites, so that layers run one by one, without what is fused across them where nothing is installed.
+// Each layer's share of a step: counted cost, measured time, and the machine's bound. Times are taken at the layers' sites, so
+// layers run one by one, without the fusion across layers of an unwrapped model.
 #pragma once
 
 #include <cstdint>
@@ -16,19 +16,19 @@
 
 namespace welkin::bench {
 
-// Installed before the first forward pass; a sink of the step's tracer, whose span "backward" ends what is still open.
+// Install it before the first forward pass. As a sink of the step's tracer it closes open layers at the end of span "backward".
 class LayerTimer : public observe::SpanSink {
  public:
   LayerTimer();
   ~LayerTimer() override;
 
-  // At the sites of these names; others are left alone.
+  // Times the sites of these names only.
   void install(model::Model& model, const std::vector<std::string>& names);
   void begin(std::string_view /*name*/) noexcept override {}
   void end(std::string_view name, observe::SpanClock::time_point began) noexcept override;
 
   void clear();
-  // In the order of the names, where so many steps were made since clear().
+  // Average times in the order of the names, for the number of steps since clear().
   std::vector<LayerSeconds> per_step(int64_t steps) const;
 
  private:
@@ -36,7 +36,7 @@ class LayerTimer : public observe::SpanSink {
   std::shared_ptr<State> state_;
 };
 
-// A row of the table, of one step on this rank. Layers that differ by a number in their name alone are one row.
+// A row of the table: one step on this rank. Layers whose names differ only by a number share a row.
 struct LayerRow {
   std::string name;  // "blocks.*.attn.q"
   int64_t count = 1;
@@ -48,10 +48,10 @@ struct LayerRow {
   double flops_per_second() const;
 };
 
-// What a roof over an intensity allows: the smaller of the peak and intensity times bandwidth.
+// The roofline's bound: the smaller of the peak and intensity times bandwidth.
 double attainable_flops(double intensity, double peak_flops, double bytes_per_second);
 
-// `seconds` are of one step, as many as the cost has layers. `element_bytes`: of an activation in the precision of the run.
+// `seconds`: of one step, one entry per layer of `cost`. `element_bytes`: of an activation in the precision of the run.
 std::vector<LayerRow> layer_rows(const model::ModelCost& cost, const std::vector<LayerSeconds>& seconds, int64_t batch,
                                  double element_bytes);
 

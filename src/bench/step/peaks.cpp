@@ -25,7 +25,7 @@ namespace {
 
 void finish_work_on(const at::Tensor& values) { values.flatten().select(0, 0).item<float>(); }
 
-// Ones take a GPU less power than what a step multiplies, so it would run at a clock that no step reaches.
+// A matmul of ones takes a GPU less power than a step's, so its clock would be higher than in any step.
 at::Tensor factor(int64_t edge, at::ScalarType dtype, c10::Device device) {
   if (device.is_cpu()) return at::ones({edge, edge}, dtype);
   const at::Tensor numbers = at::arange(edge * edge, at::TensorOptions(at::kFloat).device(device));
@@ -45,7 +45,7 @@ double matmul_flops(int64_t edge, at::ScalarType dtype, c10::Device device, doub
   return best;
 }
 
-// Rising sizes, as long as they fit the budget: a processor without matmuls in a type takes seconds for a large one.
+// Tries rising sizes within the budget: a processor without matmuls in a type takes seconds for a large one.
 double best_matmul(at::ScalarType dtype, c10::Device device, double seconds) {
   const std::vector<int64_t> edges =
       device.is_cuda() ? std::vector<int64_t>{2048, 4096, 8192} : std::vector<int64_t>{256, 512, 1024, 2048};

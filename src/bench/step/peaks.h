@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What this machine can do, measured: matmuls per precision, and memory traffic. And what its units could do by
-// their clock and width (theoretical_peak.h), for comparison.
+// Measured peaks of this machine: matmuls per precision, and memory traffic. For comparison, the theoretical peaks by
+// clock and width of its units (theoretical_peak.h).
 #pragma once
 
 #include <c10/core/Device.h>
@@ -13,13 +13,13 @@ namespace welkin::bench {
 
 struct Peaks {
   double fp32_flops = 0, bf16_flops = 0;  // FLOP/s of the best square matmul, in this process with its threads and kernels
-  double bytes = 0;                       // bytes/s of a copy that no cache holds: read and written
-  // By clock and width (theoretical_peak.h); 0 where one of them is not known. Of fp32 on a GPU: of the units that it runs on,
-  // TF32 or not.
+  double bytes = 0;                       // bytes/s of a copy beyond all caches: read and written
+  // By clock and width (theoretical_peak.h); 0 where one of them is not known. For fp32 on a GPU: the units in use, TF32 or
+  // not.
   double theoretical_fp32_flops = 0, theoretical_bf16_flops = 0;
 
-  // Of the mode's matmuls. Half of either kind has the same units; without fast ones its matmuls are widened, so that a machine
-  // is never slower in it than in fp32.
+  // FLOP/s of the mode's matmuls. bf16 and fp16 use the same units. Without fast units their matmuls are widened, so a machine
+  // is never slower in them than in fp32.
   double measured(config::AmpMode mode) const { return of(mode, fp32_flops, bf16_flops); }
   double theoretical(config::AmpMode mode) const { return of(mode, theoretical_fp32_flops, theoretical_bf16_flops); }
 
@@ -29,7 +29,7 @@ struct Peaks {
   }
 };
 
-// About `seconds` for each of three figures. Set-up of the libraries is not counted.
+// Takes about `seconds` for each of three figures. Set-up of the libraries is not counted.
 Peaks measure_peaks(c10::Device device, double seconds = 0.4);
 
 }  // namespace welkin::bench

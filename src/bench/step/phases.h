@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// How long the phases of a step take, from the spans that Step marks. On a GPU these are the host's times: what waits there.
+// Durations of a step's phases, from the spans that Step marks. On a GPU these are the host's times, including its waits.
 #pragma once
 
 #include <array>
@@ -12,7 +12,7 @@
 
 namespace welkin::bench {
 
-// In the order of a step. "copy" is to a GPU; on a CPU the batch is used where it was read.
+// In the order of a step. "copy" is to a GPU; a CPU uses the batch where it was read.
 inline constexpr std::array<std::string_view, 6> kPhases{"fetch", "copy", "forward", "backward", "reduce", "optimizer"};
 
 struct Phase {
@@ -20,19 +20,19 @@ struct Phase {
   double seconds = 0;
 };
 
-// Of one layer, in the order of ModelCost::layers.
+// Times of one layer, in the order of ModelCost::layers.
 struct LayerSeconds {
   double forward = 0, backward = 0;
 };
 
-// Sums the spans of these names; others are not counted.
+// Sums the spans of these names only.
 class PhaseClock : public observe::SpanSink {
  public:
   void begin(std::string_view /*name*/) noexcept override {}
   void end(std::string_view name, observe::SpanClock::time_point began) noexcept override;
 
   void clear();
-  // Seconds per step, where so many steps were made since clear().
+  // Seconds per step, for the number of steps since clear().
   std::vector<Phase> per_step(int64_t steps) const;
 
  private:
@@ -40,7 +40,7 @@ class PhaseClock : public observe::SpanSink {
   std::array<double, kPhases.size()> seconds_{};
 };
 
-// The phase that takes longest; empty where none took any time.
+// The longest phase; empty if none took any time.
 std::string_view longest_phase(const std::vector<Phase>& phases);
 
 }  // namespace welkin::bench

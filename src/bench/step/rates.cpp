@@ -26,7 +26,7 @@ double Rates::spread() const { return (max() - min()) / median(); }
 
 namespace {
 
-// How many batches fill so many seconds, for all ranks.
+// Number of batches that fill so many seconds, agreed by all ranks.
 int64_t agreed_batches(const Work& work, double seconds, double per_batch, int64_t least) {
   const double wanted = std::clamp(std::ceil(seconds / std::max(per_batch, 1e-9)), static_cast<double>(least), 1e9);
   return work.agree(static_cast<int64_t>(wanted));
@@ -52,7 +52,7 @@ void warm_up(const WindowOptions& options, const Work& work, int64_t& per_window
     work.settle();
     return;
   }
-  // The first batches pay for set-up: the pace is that of one more.
+  // The first batches pay for set-up, so the pace is measured on one more.
   work.settle();
   const Stopwatch one;
   work.batch();

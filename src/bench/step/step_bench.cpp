@@ -60,10 +60,10 @@ int64_t values_in(const data::ArraySpec& spec) {
 
 int64_t bytes_of(const at::Tensor& tensor) { return tensor.defined() ? static_cast<int64_t>(tensor.nbytes()) : 0; }
 
-// From here on peak_resident_bytes() is of what follows, where the kernel lets a process forget (proc(5), clear_refs).
+// Resets the peak of peak_resident_bytes() where the kernel allows it (proc(5), clear_refs).
 void forget_peak_resident_bytes() { std::ofstream("/proc/self/clear_refs") << "5" << std::flush; }
 
-// By the kernel's clock (proc(5), stat, field 22), so that what happens before main counts too.
+// Uses the kernel's clock (proc(5), stat, field 22), so that time before main counts too.
 double seconds_since_process_start() {
   std::ifstream file("/proc/self/stat");
   const std::string text{std::istreambuf_iterator<char>(file), {}};
@@ -136,7 +136,7 @@ class StepRig {
     options.agree = train::agreement_of(config_, layout_.groups);
     pipeline_ = std::make_unique<data::Pipeline>(samples, data::Sampler(dataset_size_, data::Order::Shuffled, config_.loop.seed),
                                                  std::move(options));
-    // The rate does not matter, and schedules are clamped at their end.
+    // The learning rate does not matter, and schedules are clamped at their end.
     length_ = {.total_steps = 1024, .steps_per_epoch = pipeline_->steps_per_epoch(), .samples = dataset_size_};
     report_.memory.buffers = static_cast<int64_t>(pipeline_->buffer_bytes());
     if (mode_ == StepMode::Full) return;
@@ -159,12 +159,12 @@ class StepRig {
   }
 
   void build() {
-    malloc_trim(0);  // what an earlier measurement has freed is not there before this one
+    malloc_trim(0);  // returns memory that an earlier measurement has freed
     ops::trim_large_blocks();
     forget_peak_resident_bytes();
     report_.memory.resident_before_model = static_cast<int64_t>(resident_bytes());
     if (context_.device.is_cuda()) {
-      at::globalContext().lazyInitDevice(at::kCUDA);  // there is no allocator before
+      at::globalContext().lazyInitDevice(at::kCUDA);  // the allocator does not exist before
       train::reset_peak_memory(context_.device.index());
       report_.memory.device_before_model = train::max_memory_allocated(context_.device.index());
     }
@@ -173,14 +173,14 @@ class StepRig {
     if (!setup_->checkpointing_note.empty()) report_.notes.push_back(setup_->checkpointing_note);
     report_.predicted = setup_->predicted;
     report_.cost = train::cost_of(context_.registries, config_, spec_);
-    // The first step's input has no gradient, that of the others has.
+    // The input of the first model step has no gradient; those of later steps do.
     report_.cost.train_flops += 3 * static_cast<double>(steps_ - 1) * report_.cost.forward_flops;
     report_.cost.train_flops *= static_cast<double>(train::ensemble_members(config_, spec_));
     time_layers();
     tracer_.add_sink(clock_);
     train::StepOptions options{.device = context_.device, .dataset_size = dataset_size_, .tracer = &tracer_};
     if (!is_silent()) options.world_group = context_.world.world_group();
-    const bool waits_for_layers = context_.layers != nullptr;  // which a recorded step may not do
+    const bool waits_for_layers = context_.layers != nullptr;  // not possible in a recorded step
     if (!waits_for_layers) options.recorder = train::graph_recorder(config_, context_.device);
     step_ = train::make_step(*setup_, config_, std::move(options));
     report_.parameters = setup_->table.num_parameters();
@@ -211,15 +211,15 @@ class StepRig {
     return static_cast<int64_t>(record.samples.size());
   }
 
-  // The host runs ahead of a GPU as far as in training, and no further: recorded steps are sent in no time, and each that waits
-  // holds the memory of its batch.
+  // The host runs ahead of a GPU as far as in training, and no further. Recorded steps are launched in no time, and a waiting
+  // step holds the memory of its batch.
   void stay_near() {
     if (!context_.device.is_cuda() || ++steps_ahead_ < train::NonFiniteWatch::kReadInterval) return;
     last_loss_.item<float>();
     steps_ahead_ = 0;
   }
 
-  // The loss is a number that the whole step waits for, but for the update: that one is waited for by its weights.
+  // Waits for the step. The loss depends on everything but the update; the weights depend on that.
   void settle() const {
     if (!context_.device.is_cuda()) return;
     last_loss_.item<float>();
@@ -233,7 +233,7 @@ class StepRig {
     report_.start_seconds = seconds_since_process_start();
   }
 
-  // This rank's samples per second, then those of all: ranks that share a sample count it once.
+  // Measures this rank's samples per second, then all ranks': ranks that share a sample count it once.
   void run_windows() {
     Work work{.batch = [this] { return step_once(); },
               .settle = [this] { settle(); },
@@ -293,10 +293,10 @@ class StepRig {
   data::SampleSpec spec_;
   train::RunLength length_;
   int64_t dataset_size_ = 0;
-  int64_t own_buffers_ = 0;  // of batches, where memory is counted
+  int64_t own_buffers_ = 0;  // bytes of batches, if memory is counted
   std::unique_ptr<data::Dataset> dataset_;
-  std::unique_ptr<data::Dataset> sequences_;  // of samples of several steps of the model
-  int64_t steps_ = 1;                         // of these
+  std::unique_ptr<data::Dataset> sequences_;  // samples of several model steps
+  int64_t steps_ = 1;                         // model steps per sample
   std::unique_ptr<data::Pipeline> pipeline_;
   std::unique_ptr<train::FixedBatches> fixed_;
   PhaseClock clock_;
@@ -304,7 +304,7 @@ class StepRig {
   uint64_t faults_before_ = 0;
   observe::Tracer tracer_;
   std::unique_ptr<train::Step> step_;
-  size_t steps_ahead_ = 0;  // of the device, at most
+  size_t steps_ahead_ = 0;  // most steps that the host is ahead of the device
   std::optional<Stopwatch> since_build_;
   at::Tensor last_loss_;
 };

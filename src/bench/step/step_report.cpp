@@ -12,7 +12,7 @@
 namespace welkin::bench {
 namespace {
 
-constexpr double kNear = 0.95;  // a figure within so much of another is held back by the same thing
+constexpr double kNear = 0.95;  // figures with a larger ratio have the same bottleneck
 
 std::string bench_number(const char* format, double value) {
   std::array<char, 48> text{};
@@ -56,7 +56,7 @@ std::string memory_text(const MemoryByKind& memory) {
              memory.tensors_peak > 0 ? cat("; tensors in a step at most ", bytes_text(memory.tensors_peak)) : "");
 }
 
-// Operands of the layers once each, of a step on this rank; the backward pass touches about twice as much as the forward pass.
+// Bytes of the layers' operands, each counted once, in a step on this rank. The backward pass touches about twice as many.
 double operand_bytes(const StepReport& report) { return 3 * report.cost.bytes(report.batch_samples); }
 
 std::string notes_text(const StepReport& report) {
@@ -155,7 +155,7 @@ void add_step_json(nlohmann::ordered_json& json, const StepReport& report, const
     json["predicted_step_tensors_peak_bytes"] = report.predicted->peak_bytes;
     json["predicted_step_s"] = report.predicted->seconds;
   }
-  // The goal's quantity: what is neither there before nor weights, gradients and two states of 4 bytes each.
+  // A stated target of the project: the peak without memory from before, weights, gradients and two states of 4 bytes each.
   json["resident_peak_less_before_and_16_bytes_per_parameter"] =
       memory.resident_peak - memory.resident_before_model - 16 * report.parameters;
 }

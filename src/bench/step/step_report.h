@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What `welkin bench` says about steps: lines for a reader, and keys of a JSON object.
+// Reports of `welkin bench` about steps: lines for a reader, and keys of a JSON object.
 #pragma once
 
 #include <nlohmann/json.hpp>
@@ -18,16 +18,16 @@ struct Figures {
   std::optional<double> io, synthetic, full, nocomm;
 };
 
-// What holds a run back, by name and with its reason: reading, communication, the longest phase of the step, or reading and
-// computing sharing the cores.
+// The bottleneck of a run and its reason: reading, communication, the longest phase of the step, or reading and computation on
+// the same cores.
 std::string bottleneck(const Figures& figures, const std::vector<Phase>& phases);
 
 // FLOP/s of the matmuls of the model.
 double flops_per_second(const StepReport& report);
 
 std::string step_text(const StepReport& report, const config::RunConfig& config, const Peaks& peaks);
-// Adds <mode>_samples_per_s, <mode>_samples_per_s_spread, ... Keys without a mode (phases, memory) are those of the last report
-// that was added.
+// Adds <mode>_samples_per_s, <mode>_samples_per_s_spread, ... Keys without a mode (phases, memory) are those of the last added
+// report.
 void add_step_json(nlohmann::ordered_json& json, const StepReport& report, const config::RunConfig& config, const Peaks& peaks);
 
 std::string peaks_text(const Peaks& peaks);

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// Configurations that are measured without their data.
+// Makes configurations that are measured without their data.
 #pragma once
 
 #include "config/schema/run_config.h"
 
 namespace welkin::bench {
 
-// Shapes as configured, and just enough samples for a step; boxes no larger than a crop.
+// Keeps the configured shapes, with just enough samples for a step; boxes are no larger than a crop.
 inline config::RunConfig synthetic_config(config::RunConfig config) {
   const int64_t samples = config.loop.global_batch_size;
   config.data.data_loader_config = config::Loader::Synthetic;

@@ -13,7 +13,7 @@
 namespace welkin::bench {
 namespace {
 
-// Fused multiply-adds per clock of a multiprocessor, dense, by NVIDIA's data sheets: rate / (multiprocessors * clock * 2).
+// Fused multiply-adds per clock of a multiprocessor, dense, from NVIDIA's data sheets: rate / (multiprocessors * clock * 2).
 struct GpuRow {
   int64_t major, minor;
   double vector, tf32, half;
@@ -64,7 +64,7 @@ double theoretical_gpu_flops(const GpuFacts& facts, GpuUnits units) {
   const auto row =
       std::ranges::find_if(kGpus, [&](const GpuRow& known) { return known.major == facts.major && known.minor == facts.minor; });
   if (row == kGpus.end()) return 0;
-  const double tf32 = row->tf32 > 0 ? row->tf32 : row->vector;  // before Ampere there is none
+  const double tf32 = row->tf32 > 0 ? row->tf32 : row->vector;  // before Ampere there is no TF32
   const double per_clock = units == GpuUnits::Half ? row->half : units == GpuUnits::Tf32 ? tf32 : row->vector;
   return static_cast<double>(facts.multiprocessors) * facts.hertz * per_clock * 2;
 }

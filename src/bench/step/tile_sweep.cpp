@@ -24,7 +24,7 @@ constexpr int64_t kHalfTiles = 24;  // of usual_sizes()
 
 int64_t pieces(int64_t size, int64_t piece) { return (size + piece - 1) / piece; }
 
-// Many matmuls for one wait: a GPU's are shorter than what a wait costs.
+// Many matmuls per wait: on a GPU one matmul is shorter than a wait.
 double fastest_matmul(const at::Tensor& a, const at::Tensor& b, double seconds) {
   const int calls = a.is_cuda() ? 10 : 1;
   const auto multiply = [&](int times) {

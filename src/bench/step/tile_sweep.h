@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// `welkin bench --tiles`: matmuls of which one size varies. A processor computes the result tile by tile, so time
-// grows by whole tiles: a size that leaves its last tile partly empty costs as much as the next one that fills it.
+// `welkin bench --tiles`: matmuls with one varying size. A processor computes the result tile by tile, so time
+// grows by whole tiles: a size with a partly filled last tile costs as much as the next one that fills it.
 #pragma once
 
 #include <c10/core/Device.h>
@@ -16,13 +16,13 @@
 namespace welkin::bench {
 
 struct Tile {
-  int64_t rows = 1, columns = 1;  // of the result
+  int64_t rows = 1, columns = 1;  // of a tile of the result
 };
 
-// The lecture's 256 x 128 on a GPU, whose libraries take narrower ones for small results; on a CPU a vector of floats: rows make
-// no step there, since a kernel's last rows are computed one by one.
+// On a GPU the lecture's 256 x 128; its libraries use narrower tiles for small results. On a CPU a vector of floats: rows make
+// no steps there, since a kernel computes its last rows one by one.
 Tile usual_tile(c10::Device device);
-// "256x128"; nothing where it is none.
+// Parses "256x128"; nothing for other texts.
 std::optional<Tile> parse_tile(std::string_view text);
 
 // (m, k) times (k, n), for each n.
@@ -34,22 +34,22 @@ struct TileProblem {
   double seconds = 0.05;  // for each n; at least three matmuls
 };
 
-// Half a tile after the other, up to twelve tiles.
+// Sizes in steps of half a tile, up to twelve tiles.
 std::vector<int64_t> usual_sizes(const Tile& tile);
 
 struct TileRow {
   int64_t n = 0, tiles = 0;     // tiles that the result touches
-  double filled = 0;            // share of their elements that is the result
+  double filled = 0;            // fraction of the tiles' elements that belong to the result
   double seconds = 0;           // of the fastest matmul
   double flops_per_second = 0;  // 2 m n k
 };
 
-// Without the figures that are measured.
+// A row without its measured figures.
 TileRow tile_row(const TileProblem& problem, int64_t n);
 std::vector<TileRow> measure_tiles(const TileProblem& problem, c10::Device device);
 
 std::string tiles_text(const TileProblem& problem, const std::vector<TileRow>& rows);
-// Rate, time and number of tiles over n, side by side.
+// Rate, time and number of tiles over n, in panels side by side.
 std::string tiles_svg(const TileProblem& problem, const std::vector<TileRow>& rows);
 nlohmann::ordered_json tiles_json(const TileProblem& problem, const std::vector<TileRow>& rows);
 

@@ -20,7 +20,7 @@ namespace {
 using parallel::CallTotal;
 
 constexpr size_t kExchangeRepeats = 5;
-// The record of an exchange lasts as long as the backward pass (data_parallel.cpp): it says nothing about the messages.
+// The record of an exchange lasts as long as the backward pass (data_parallel.cpp), so it does not tell the messages' time.
 constexpr const char* kExchangeName = "gradient exchange";
 constexpr const char *kGatherName = "all_gather", *kScatterName = "reduce_scatter";
 

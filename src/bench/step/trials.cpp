@@ -58,7 +58,7 @@ class TrialRun {
     context.device = trial.device.value_or(context_.device);
     const train::ProcessSession session(*trial.config, context.device);
     StepReport report = run_step_bench(*trial.config, mode_, context);
-    // The first one pays for threads, pages and code, and all others are compared with it.
+    // The first run pays for threads, pages and code, and all others are compared with it, so it is repeated.
     const bool is_worth_more = !has_figure_ && context_.world.size() == 1 && report.first_step_seconds < kShortStep;
     return is_worth_more ? run_step_bench(*trial.config, mode_, context) : report;
   }
@@ -122,11 +122,11 @@ namespace {
 
 constexpr int kPanelHeight = 320;
 
-// One of the panels below one another: a number of each row that has figures.
+// One panel of the plot: a number for each row that has figures.
 struct TrialPanel {
   std::string axis;
   std::function<double(const TrialRow&)> value;
-  bool has_spread = false;  // of the rates' windows
+  bool has_spread = false;  // the panel shows the spread of the rates' windows
 };
 
 std::vector<TrialPanel> panels_of(const std::vector<TrialRow>& rows) {

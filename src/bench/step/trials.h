@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// One configuration after the other through the same measurement, side by side: the ladder of switches, sweeps over a key, and
-// what a switch would gain.
+// Measures one configuration after the other in the same way, side by side: the ladder of switches, sweeps over a key, and
+// the gain of each switch.
 #pragma once
 
 #include <nlohmann/json.hpp>
@@ -15,34 +15,34 @@ namespace welkin::bench {
 
 struct Trial {
   std::string name;
-  std::optional<config::RunConfig> config;  // absent: not measured, for the reason in `note`
+  std::optional<config::RunConfig> config;  // absent: not measured; `note` has the reason
   std::string note{};
-  std::optional<c10::Device> device{};  // absent: that of the context
+  std::optional<c10::Device> device{};  // absent: the context's device
 };
 
 struct TrialRow {
   std::string name, note;
-  std::optional<Rates> rates;   // of all ranks
+  std::optional<Rates> rates;   // of all ranks together
   double flops_per_second = 0;  // of the model's matmuls
-  int64_t peak_bytes = 0;       // the peak less what was there before the model, resident or on the GPU
+  int64_t peak_bytes = 0;       // the peak minus memory from before the model, resident or on the GPU
 };
 
-// In their order; the last trial's settings of torch stay. A configuration that this machine refuses (ConfigError) or, on a rank
-// alone, has no memory for is a row with the reason and no figure; so are those after an interruption, which passes through where
-// nothing is measured yet. Every rank calls it.
+// Runs the trials in their order; the last trial's settings of torch stay. A refused configuration (ConfigError), or on a lone
+// rank one that lacks memory, becomes a row with the reason and without figures; so do trials after an interruption, which is
+// rethrown if nothing is measured yet. Every rank calls it.
 std::vector<TrialRow> run_trials(const std::vector<Trial>& trials, StepMode mode, const StepBenchContext& context);
 
-// Ratios are to the first row that has a figure.
+// Ratios are to the first row with a figure.
 std::string trials_text(const std::string& title, const std::vector<TrialRow>& rows);
 nlohmann::ordered_json trials_json(const std::vector<TrialRow>& rows);
 
-// Samples per second, ratio and peak memory below one another: as bars by name, or over a number of each row.
+// Panels for samples per second, ratio and peak memory: bars by name, or curves over a number of each row.
 std::string trials_svg(const std::string& title, const std::vector<TrialRow>& rows);
 std::string trials_svg(const std::string& title, const std::vector<TrialRow>& rows, const std::string& axis,
                        const std::vector<double>& places);
 
-// The row that is faster than the first beyond doubt, its slowest window than the first's fastest one; of several the fastest,
-// else the first that has a figure. Null without figures.
+// The fastest of the rows that are certainly faster than the first: their slowest window beats its fastest. Else the
+// first row with a figure. Null without figures.
 const TrialRow* fastest(const std::vector<TrialRow>& rows);
 
 }  // namespace welkin::bench
