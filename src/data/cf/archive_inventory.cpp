@@ -13,6 +13,7 @@
 #include "data/cf/archive_files.h"
 #include "data/cf/time_span.h"
 #include "data/formats/array_file.h"
+#include "data/sample/dataset.h"
 
 namespace welkin::data {
 namespace {
@@ -124,10 +125,18 @@ class InventoryTaker {
   // Files of one variable.
   static void check_like_first(const ArchiveVariable& all, const VariablePiece& piece) {
     const FileVariable &first = all.first(), &other = piece.variable;
-    if (first.has_time == other.has_time && first.levels == other.levels && first.units == other.units) return;
+    std::string difference;
+    if (first.has_time != other.has_time) {
+      difference = cat("times: ", first.has_time ? "some" : "none", " and ", other.has_time ? "some" : "none");
+    } else if (first.levels != other.levels) {
+      difference = cat("levels: ", levels_text(first.levels), " and ", levels_text(other.levels));
+    } else if (first.units.empty() != other.units.empty() || !may_be_same_unit(first.units, other.units)) {
+      difference = cat("units: ", first.units, " and ", other.units);
+    }
+    if (difference.empty()) return;
     throw DataError("data",
-                    cat("files of one variable differ in times, levels or units: variable=", all.name,
-                        ", path=", piece.path.string(), ", first=", all.pieces.front().path.string()),
+                    cat("files of one variable differ: variable=", all.name, ", in=", difference,
+                        ", path=", all.pieces.front().path.string(), ", path=", piece.path.string()),
                     "Name a folder that holds one data set");
   }
 

@@ -243,13 +243,23 @@ class Planner {
     std::map<std::string, int32_t> seen;
     for (const Channel& channel : plan_.channels) {
       const auto [place, is_new] = seen.emplace(channel.name, channel.feed);
-      if (is_new) continue;
-      const auto type = [&](int32_t feed) { return variable(plan_.feeds[static_cast<size_t>(feed)].variable).level_type; };
-      throw DataError("ingest",
-                      cat("two channels of one name: channel=", channel.name, ", level_type=", type(place->second),
-                          ", level_type=", type(channel.feed)),
-                      "Rename one (--variables source:name), or select fewer");
+      if (!is_new) refuse_name(channel.name, variable_of(place->second), variable_of(channel.feed));
     }
+  }
+
+  const Variable& variable_of(int32_t feed) const { return variable(plan_.feeds[static_cast<size_t>(feed)].variable); }
+
+  [[noreturn]] static void refuse_name(const std::string& name, const Variable& first, const Variable& second) {
+    if (first.name == second.name && first.level_type == second.level_type && first.units != second.units) {
+      throw DataError(
+          "ingest",
+          cat("one variable has different units in its files: channel=", name, ", units=", first.units, ", units=", second.units),
+          "Bring the files into one unit, or ingest them apart");
+    }
+    throw DataError("ingest",
+                    cat("two channels of one name: channel=", name, ", variables=", first.name, " and ", second.name,
+                        ", level_types=", first.level_type, " and ", second.level_type),
+                    "Rename one (--variables source:name), or select fewer");
   }
 
   const Inventory& inventory_;

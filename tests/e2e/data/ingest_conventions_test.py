@@ -61,6 +61,22 @@ class Conventions(IngestCase):
                 self.ingest(file)
                 np.testing.assert_array_equal(self.fields("train/2001.h5")[:, 0], values_at([0, 1]))
 
+    def test_units_of_one_variable_in_two_files(self):
+        self.write("a.nc", [0, 1])
+        other = self.write("b.nc", [2, 3])
+        with netCDF4.Dataset(other, "a") as dataset:
+            dataset["t"].units = "degC"
+        self.assertIn("one variable has different units in its files: channel=t, units=K, units=degC. Bring the files into one unit",
+                      self.refused(self.folder))
+        with netCDF4.Dataset(other, "a") as dataset:
+            dataset["t"].units = ""
+        self.assertIn("one variable has different units in its files: channel=t, units=K, units=.", self.refused(self.folder))
+        for name, unit in (("a.nc", "m s**-1"), ("b.nc", "m s-1")):  # two spellings
+            with netCDF4.Dataset(self.folder / name, "a") as dataset:
+                dataset["t"].units = unit
+        self.ingest(self.folder)
+        np.testing.assert_array_equal(self.fields("train/2001.h5")[:, 0], values_at(range(4)))
+
     def test_a_turned_pole_is_no_latitude(self):
         file = self.write("a.nc", [0, 1], names=("rlat", "rlon"), latitude_attributes={"standard_name": "grid_latitude", "units": "degrees", "axis": "Y"},
                           longitude_attributes={"standard_name": "grid_longitude", "units": "degrees", "axis": "X"})

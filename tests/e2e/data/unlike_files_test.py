@@ -109,6 +109,39 @@ class UnlikeFiles(BadInputCase):
         write_file(self.data / "train/2018.h5", hours=24)
         self.refuse_training(FIELDS, DATA, "difference in hours between steps: 6 and 24")
 
+    def test_files_of_one_variable_that_differ_name_the_difference(self):
+        """Of an archive, which is read as it is."""
+        folder = self.root / "archive"
+        folder.mkdir()
+
+        def write(name, first, units, level=None):
+            with netCDF4.Dataset(folder / name, "w") as file:
+                for axis, values, unit in (("time", first + np.arange(2), "days since 2001-01-01"), ("lat", LATITUDE, "degrees_north"),
+                                           ("lon", LONGITUDE, "degrees_east"), *([("plev", [level], "hPa")] if level else [])):
+                    file.createDimension(axis, len(values))
+                    file.createVariable(axis, "f8", (axis,))[:] = values
+                    file[axis].units = unit
+                axes = ("time", *(["plev"] if level else []), "lat", "lon")
+                file.createVariable("t", "f4", axes)[:] = VALUES[:2, 0].reshape([file.dimensions[axis].size for axis in axes])
+                file["t"].units = units
+
+        def statistics(code):
+            out = self.root / "statistics"
+            done = self.run_command([BINARY, "data", "stats", folder, "--variables", "t", "--out", out])
+            self.assertEqual(done.returncode, code, done.stdout + done.stderr)
+            return done.stderr
+
+        for level in (None, 500):
+            write("a.nc", 0, "K", level)
+            write("b.nc", 2, "degC", level)
+            self.assertIn(f"files of one variable differ: variable=t, in=units: K and degC, path={folder / 'a.nc'}, path={folder / 'b.nc'}",
+                          statistics(DATA))
+        write("b.nc", 2, "K", 850)
+        self.assertIn("variable=t, in=levels: 500 and 850", statistics(DATA))
+        write("a.nc", 0, "m s**-1")
+        write("b.nc", 2, "m s-1")  # another spelling
+        statistics(DONE)
+
     def test_validation_data_far_from_the_statistics_are_refused(self):
         write_file(self.data / "valid/2018.h5", VALUES + 280)
         self.refuse_training(FIELDS, DATA, "the input is not normalised by these statistics: channel=a")

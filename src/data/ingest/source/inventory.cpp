@@ -10,6 +10,7 @@
 #include "core/error.h"
 #include "core/hash.h"
 #include "core/text.h"
+#include "data/sample/dataset.h"
 
 namespace welkin::data::ingest {
 namespace {
@@ -135,8 +136,11 @@ void merge_grid(std::vector<Grid>& grids, Grid grid, Layout& layout) {
   grids.push_back(std::move(grid));
 }
 
+// "m s**-1" and "m s-1" are one unit; a unit that is not said is another one.
+bool is_same_unit(const std::string& a, const std::string& b) { return a.empty() == b.empty() && may_be_same_unit(a, b); }
+
 bool is_same(const Variable& a, const Variable& b) {
-  return a.name == b.name && a.level_type == b.level_type && a.level_kind == b.level_kind && a.units == b.units &&
+  return a.name == b.name && a.level_type == b.level_type && a.level_kind == b.level_kind && is_same_unit(a.units, b.units) &&
          a.grid == b.grid && a.has_time == b.has_time && a.calendar == b.calendar;
 }
 
