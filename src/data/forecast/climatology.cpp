@@ -43,7 +43,8 @@ OutputFile climatology_output(const FieldStates& states, const std::vector<doubl
                       .dtype = Dtype::F32,
                       .codecs = {},
                       .axes = {"hour", "dayofyear", "latitude", "longitude"},
-                      .attributes = {{"long_name", text_attribute(spec.target.channels[c])}}};
+                      .attributes = {{"long_name", text_attribute(spec.target.channels[c])}},
+                      .nan_is_missing = true};
     if (!spec.target.units[c].empty()) array.attributes["units"] = text_attribute(spec.target.units[c]);
     if (is_zarr) array.codecs = {{.kind = CodecKind::Blosc, .level = 5, .width = 4, .compressor = "zstd", .shuffle = 1}};
     output.arrays.push_back(std::move(array));
@@ -51,7 +52,9 @@ OutputFile climatology_output(const FieldStates& states, const std::vector<doubl
   std::vector<double> days(static_cast<size_t>(kDays));
   for (size_t day = 0; day < days.size(); ++day) days[day] = static_cast<double>(day + 1);
   add_coordinate(output, "hour", hours, {{"long_name", text_attribute("hour of the day")}});
-  add_coordinate(output, "dayofyear", std::move(days), {{"long_name", text_attribute("day of the year")}});
+  add_coordinate(
+      output, "dayofyear", std::move(days),
+      {{"long_name", text_attribute("day of the year")}, {"calendar", text_attribute(std::string(name_of(states.calendar())))}});
   if (!spec.latitude.empty()) add_coordinate(output, "latitude", spec.latitude, latitude_attributes());
   if (!spec.longitude.empty()) add_coordinate(output, "longitude", spec.longitude, longitude_attributes());
   return output;
@@ -149,6 +152,7 @@ Climatology::Climatology(const std::filesystem::path& path) : path_(path) {
     throw DataError("climatology", cat("this is no climatology by day and hour: path=", path.string()),
                     "Make one with welkin data climatology");
   hours_ = file.array("hour")->read_doubles(), days_ = file.array("dayofyear")->read_doubles();
+  if (const auto calendar = file.texts("dayofyear", "calendar"); !calendar.empty()) calendar_ = calendar.front();
   add_variables(file);
   for (const char* name : {"lat", "latitude"}) {
     if (file.has(name)) axes_.latitude = file.array(name)->read_doubles();
@@ -189,6 +193,14 @@ bool Climatology::has_fields(const StoredArray& array, std::optional<int64_t> le
 
 void Climatology::fit(const SampleSpec& truth, const std::vector<std::string>& names, const GridAxes& axes) {
   const char* const remedy = "Make it of the run's own data";
+  // A day of the year of 360 days is another one than that of the others.
+  const std::string_view short_year = name_of(Calendar::Day360);
+  if (!calendar_.empty() && !truth.calendar.empty() && (calendar_ == short_year) != (truth.calendar == short_year)) {
+    throw DataError(
+        "climatology",
+        cat("it has another calendar than the data: path=", path_.string(), ", calendar=", calendar_, ", data=", truth.calendar),
+        remedy);
+  }
   const ComparedFile source{
       .component = "climatology", .subject = "it", .path = path_.string(), .remedy_of_grid = remedy, .remedy_of_unit = remedy};
   turn_ = turn_onto(truth, axes, axes_, height(), width(), source);

@@ -34,7 +34,7 @@ class Climatology {
   int64_t height() const { return height_; }
   int64_t width() const { return width_; }
   bool has(const std::string& variable) const { return variables_.contains(variable); }
-  // Works as ForecastFile::fit(). `axes` are those of the grid on which the fields are wanted.
+  // Works as ForecastFile::fit(), for calendars with as many days. `axes` are those of the grid on which the fields are wanted.
   void fit(const SampleSpec& truth, const std::vector<std::string>& names, const GridAxes& axes);
   // (latitude, longitude) of a time. DataError for an hour or a day that it does not hold.
   void read(const std::string& variable, Calendar calendar, int64_t seconds, std::span<float> out) const;
@@ -46,6 +46,7 @@ class Climatology {
 
   std::filesystem::path path_;
   std::vector<double> hours_, days_;
+  std::string calendar_;  // of the data that it was made of; empty where the file does not say
   int64_t height_ = 0, width_ = 0;
   GridAxes axes_;
   GridTurn turn_;

@@ -190,7 +190,8 @@ OutputFile forecast_output(const ForecastLayout& layout) {
                              .dtype = Dtype::F32,
                              .codecs = {},
                              .axes = axes,
-                             .attributes = channel_attributes(layout, channel)});
+                             .attributes = channel_attributes(layout, channel),
+                             .nan_is_missing = true});
   }
   add_times(layout, output);
   add_members(layout, output);

@@ -2,6 +2,7 @@
 #include "data/forecast/forecast_store.h"
 
 #include <fcntl.h>
+#include <sys/stat.h>
 
 #include <algorithm>
 #include <sstream>
@@ -10,7 +11,6 @@
 #include "core/file.h"
 #include "core/file_descriptor.h"
 #include "core/text.h"
-#include "data/formats/json_values.h"
 
 namespace welkin::data {
 namespace {
@@ -18,6 +18,7 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr const char* kRequest = "request.txt";
+constexpr const char* kNetcdfData = "data.nc";
 constexpr uint64_t kMostJournalBytes = uint64_t{64} << 20;
 
 fs::path unfinished(const fs::path& output) { return fs::path(output).concat(".unfinished"); }
@@ -29,17 +30,29 @@ bool is_zarr(const fs::path& output) { return output.extension() == ".zarr"; }
 
 Codec zarr_codec() { return {.kind = CodecKind::Blosc, .level = 5, .width = sizeof(float), .compressor = "zstd", .shuffle = 1}; }
 
-// All metadata in one file, as xarray and zarr-python look for them: opening the folder is one read.
-void consolidate(const fs::path& folder) {
-  Json metadata = Json::object();
-  for (const auto& entry : fs::recursive_directory_iterator(folder)) {
-    const std::string name = entry.path().filename().string();
-    if (name != ".zgroup" && name != ".zattrs" && name != ".zarray") continue;
-    metadata[entry.path().lexically_relative(folder).generic_string()] =
-        parse_json(read_file(entry.path(), 1 << 24), entry.path().string());
+// What an unfinished file has on its disk already counts as free.
+void check_room(const fs::path& output, const ForecastLayout& layout) {
+  double needed = 0;  // more than 64 bits where somebody mistypes a number
+  for (const OutputArray& array : forecast_output(layout).arrays) {
+    double values = 1;
+    for (const int64_t extent : array.shape) values *= static_cast<double>(extent);
+    needed += values * static_cast<double>(dtype_bytes(array.dtype));
   }
-  const Json consolidated{{"zarr_consolidated_format", 1}, {"metadata", std::move(metadata)}};
-  write_file_atomically(folder / ".zmetadata", consolidated.dump(1) + "\n");
+  std::error_code failed;
+  const fs::path folder = output.has_parent_path() ? output.parent_path() : fs::path(".");
+  const fs::space_info disk = fs::space(folder, failed);
+  if (failed) return;  // what writes there says what is wrong with it
+  struct stat begun {};
+  const fs::path data = unfinished(output) / kNetcdfData;
+  constexpr double kBlock = 512;  // of st_blocks
+  const double written = ::stat(data.c_str(), &begun) == 0 ? kBlock * static_cast<double>(begun.st_blocks) : 0;
+  if (needed <= static_cast<double>(disk.available) + written) return;
+  constexpr double kGib = 1 << 30;
+  throw DataError("forecast",
+                  cat("the forecast does not fit on its disk: output=", output.string(), ", needed=", needed / kGib,
+                      " GiB, free=", static_cast<double>(disk.available) / kGib, " GiB, starts=", layout.starts.size(),
+                      ", leads=", layout.num_leads(), ", members=", layout.members, ", channels=", layout.channels.size()),
+                  "Ask for fewer of them, name an output elsewhere, or .zarr, which is compressed");
 }
 
 // A line that was cut off by the end of its process does not count.
@@ -55,7 +68,7 @@ void append_line(const fs::path& path, const std::string& line) {
 
 }  // namespace
 
-void ForecastStore::check(const fs::path& given, const std::string& request) {
+void ForecastStore::check(const fs::path& given, const ForecastLayout& layout, const std::string& request) {
   const fs::path output = without_slash(given);
   if (!is_zarr(output) && output.extension() != ".nc") {
     throw ConfigError("forecast", cat("not a known kind of file: output=", output.string()), "Name it .zarr or .nc");
@@ -63,6 +76,7 @@ void ForecastStore::check(const fs::path& given, const std::string& request) {
   if (fs::exists(fs::symlink_status(output))) {
     throw ConfigError("forecast", cat("the output is there already: output=", output.string()), "Remove it, or name another");
   }
+  if (!is_zarr(output)) check_room(output, layout);
   const fs::path begun = unfinished(output) / kRequest;
   if (!fs::exists(begun)) return;
   const std::string other = read_file(begun, kMostJournalBytes);
@@ -79,7 +93,7 @@ void ForecastStore::check(const fs::path& given, const std::string& request) {
 ForecastStore::ForecastStore(fs::path output, const ForecastLayout& layout, const std::string& request, int64_t rank)
     : output_(without_slash(output)),
       folder_(unfinished(output_)),
-      data_(folder_ / (is_zarr(output_) ? "data.zarr" : "data.nc")),
+      data_(folder_ / (is_zarr(output_) ? "data.zarr" : kNetcdfData)),
       journal_(folder_ / cat("done.", rank)),
       layout_(layout) {
   make_folders(folder_);
@@ -113,7 +127,6 @@ void ForecastStore::finish_unit(int64_t unit) { append_line(journal_, cat(unit, 
 void ForecastStore::publish() {
   writer_->finish();
   if (is_zarr(output_)) {
-    consolidate(data_);
     publish_folder(data_, output_);
   } else {
     fs::rename(data_, output_);

@@ -18,8 +18,9 @@ namespace welkin::data {
 class ForecastStore {
  public:
   // ConfigError for a name that does not end in .zarr or .nc, for an output that exists, and for one that was begun by another
-  // request. `request`: all that the values follow from, in words.
-  static void check(const std::filesystem::path& output, const std::string& request);
+  // request; DataError for netCDF, which is not compressed, that does not fit on its disk. `request`: all that the values follow
+  // from, in words.
+  static void check(const std::filesystem::path& output, const ForecastLayout& layout, const std::string& request);
 
   // Lays out the file, or takes up one that was begun. The first process makes its store before the others do.
   ForecastStore(std::filesystem::path output, const ForecastLayout& layout, const std::string& request, int64_t rank);

@@ -106,7 +106,7 @@ std::vector<fs::path> write_forecasts(const TrainedModel& model, const ForecastO
       const LeadForecast forecast = rollout ? many_steps(*rollout, index) : one_step(model, batches, index);
       writer.append(forecast.shown.input, forecast.targets, forecast.predictions, {index});
       for (const int64_t channel : channels) {
-        const std::string& name = spec.target.channels[static_cast<size_t>(channel)];
+        const std::string name = name_in_file(spec.target.channels[static_cast<size_t>(channel)]);
         written.push_back(options.folder / cat("sample_", index, "_", name, last_lead, ".png"));
         draw_sample(spec, forecast.shown, channel, {cat("sample ", index), rollout ? cat(", lead ", options.rollout_steps) : ""},
                     written.back());

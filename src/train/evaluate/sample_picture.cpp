@@ -28,6 +28,12 @@ std::vector<int64_t> picture_channels(const data::SampleSpec& spec, const std::v
   return indices;
 }
 
+std::string name_in_file(const std::string& channel) {
+  std::string name = channel;
+  std::ranges::replace(name, '/', '_');
+  return name;
+}
+
 std::string with_unit(const data::ArraySpec& array, const ChannelUnits& shown, int64_t channel) {
   const auto c = static_cast<size_t>(channel);
   return shown.units[c].empty() ? array.channels[c] : cat(array.channels[c], " [", shown.units[c], "]");

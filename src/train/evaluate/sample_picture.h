@@ -18,6 +18,9 @@ namespace welkin::train {
 // Indices of target channels by name; the first if no name is given. ConfigError, which lists the channels, for another name.
 std::vector<int64_t> picture_channels(const data::SampleSpec& spec, const std::vector<std::string>& names);
 
+// A channel's name as part of a file's: a slash would be a folder.
+std::string name_in_file(const std::string& channel);
+
 // "density [g cm-3]"
 std::string with_unit(const data::ArraySpec& array, const ChannelUnits& shown, int64_t channel);
 

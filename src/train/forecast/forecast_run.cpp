@@ -43,7 +43,7 @@ ForecastRun::ForecastRun(const data::FieldStates& fields, std::vector<const Trai
   const auto num_starts = static_cast<int64_t>(layout_.starts.size());
   units_ = forecast_units(num_starts, options_.members, static_cast<int64_t>(models_.size()),
                           is_lagged ? 1 : models_.front()->batch_size());
-  if (world_.is_main()) data::ForecastStore::check(options_.output, request());
+  if (world_.is_main()) data::ForecastStore::check(options_.output, layout_, request());
 }
 
 void ForecastRun::lay_out() {

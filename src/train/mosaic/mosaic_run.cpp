@@ -37,13 +37,23 @@ const data::BoxDataset& boxes_of(const TrainedModel& model) {
 }
 
 data::OutputFile mosaic_output(const data::SampleSpec& spec, const std::array<MosaicAxis, 3>& axes, bool is_zarr) {
+  data::Attributes attributes{{"channels", spec.target.channels}, {"units", spec.target.units}};
+  // As PredictionWriter has them: transform(x) in its unit = value * scale + offset.
+  std::vector<data::ChannelScaling> scaling = spec.target.scaling;
+  scaling.resize(spec.target.channels.size());
+  std::vector<std::string> transforms;
+  std::vector<double> offsets, scales;
+  for (const data::ChannelScaling& channel : scaling)
+    transforms.push_back(channel.transform), offsets.push_back(channel.offset), scales.push_back(channel.scale);
+  attributes["transform"] = std::move(transforms), attributes["offset"] = std::move(offsets),
+  attributes["scale"] = std::move(scales);
   data::OutputArray array{.name = "prediction",
                           .shape = {spec.target.shape[0], axes[0].extent(), axes[1].extent(), axes[2].extent()},
                           .chunk = {1, 1, axes[1].extent(), axes[2].extent()},
                           .dtype = Dtype::F32,
                           .codecs = {},
                           .axes = {"channel", "z", "y", "x"},
-                          .attributes = {{"channels", spec.target.channels}, {"units", spec.target.units}}};
+                          .attributes = std::move(attributes)};
   if (is_zarr)
     array.codecs = {{.kind = data::CodecKind::Blosc, .level = 5, .width = sizeof(float), .compressor = "zstd", .shuffle = 1}};
   data::OutputFile output;
@@ -188,7 +198,7 @@ std::vector<fs::path> predict_mosaic(const TrainedModel& model, const MosaicOpti
   const std::vector<int64_t> channels = picture_channels(spec, options.channels);
   std::vector<fs::path> pictures;
   for (const int64_t channel : channels) {
-    const std::string& name = spec.target.channels[static_cast<size_t>(channel)];
+    const std::string name = name_in_file(spec.target.channels[static_cast<size_t>(channel)]);
     pictures.push_back(options.output.parent_path() / cat(options.output.stem().string(), "_", name, ".png"));
   }
   const auto meet = [&] {

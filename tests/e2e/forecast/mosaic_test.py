@@ -29,7 +29,7 @@ class Mosaic(BadInputCase):
         launcher = ["launch", "-n", str(ranks), "--bind", "off", "--"] if ranks else []
         self.run_it(*launcher, "predict", self.run_folder, "--device", "cpu", "--mosaic", self.root / name, *flags)
         path = self.root / name
-        data = xarray.open_zarr(path, consolidated=False) if path.suffix == ".zarr" else xarray.open_dataset(path)
+        data = xarray.open_zarr(path, consolidated=True) if path.suffix == ".zarr" else xarray.open_dataset(path)
         return data.prediction.load()
 
     @staticmethod
@@ -70,6 +70,26 @@ class Mosaic(BadInputCase):
             out["Nbody"], out["Hydro"] = file["Nbody"][:, :8, :8, :8], file["Hydro"][:, :8, :8, :8]
         corner = self.mosaic("corner.nc", "--set", f"val_path={crop}", "--set", "box_size=[16,8]", "--overlap", "0").values
         rounds_to(box.values[:, 3, 3, 3], corner[:, 3, 3, 3], 256, scale=np.abs(corner).max())
+
+    def test_says_how_to_go_back_to_the_matter(self):
+        """The attributes of predictions.h5; a channel's name may be no file's."""
+        self.make_boxes()
+        names = ["rho/mean", "b", "c", "d", "e"]
+        for part in ("train", "valid"):
+            with h5py.File(self.data / f"{part}.h5", "a") as file:
+                file["Hydro"].attrs.update({"channels": names, "transform": ["log10", *["identity"] * 4], "offset": [-0.5, *[0.0] * 4],
+                                            "scale": [0.25, 2.0, 1.0, 1.0, 1.0]})
+        done = self.train(BOXES)
+        self.assertEqual(done.returncode, DONE, done.stderr)
+        for name in ("box.zarr", "box.nc"):
+            box = self.mosaic(name)
+            self.assertEqual(self.names(box), names)
+            self.assertIn("log10", box.attrs["transform"])
+            self.assertEqual(list(box.attrs["offset"]), [-0.5, 0, 0, 0, 0])
+            self.assertEqual(list(box.attrs["scale"]), [0.25, 2, 1, 1, 1])
+        self.assertTrue((self.root / "box_rho_mean.png").exists())
+        self.run_it("predict", self.run_folder, "--device", "cpu", "--samples", "1", "--output", self.root / "samples")
+        self.assertEqual([path.name for path in (self.root / "samples").glob("*.png")], ["sample_0_rho_mean.png"])
 
     def test_refusals(self):
         self.trained(BOXES)

@@ -19,7 +19,8 @@
 namespace welkin::data {
 namespace {
 
-constexpr uint32_t kNetcdfDimension = 10, kNetcdfVariable = 11, kNetcdfAttribute = 12, kNetcdfText = 2, kNetcdfDouble = 6;
+constexpr uint32_t kNetcdfDimension = 10, kNetcdfVariable = 11, kNetcdfAttribute = 12, kNetcdfText = 2, kNetcdfFloat = 5,
+                   kNetcdfDouble = 6;
 constexpr uint64_t kLargestClassicArray = uint64_t{1} << 31;
 
 uint32_t netcdf_type(const OutputArray& array) {
@@ -31,7 +32,7 @@ uint32_t netcdf_type(const OutputArray& array) {
     case Dtype::I32:
       return 4;
     case Dtype::F32:
-      return 5;
+      return kNetcdfFloat;
     case Dtype::F64:
       return kNetcdfDouble;
     default:
@@ -68,8 +69,15 @@ class NetcdfHeader {
     word(length == 0 ? 0 : kind);
     count(length);
   }
-  void attributes(const Attributes& attributes) {
-    list(kNetcdfAttribute, attributes.size());
+  // With a _FillValue of NaN where `nan_is_missing`; CF wants it of the type of the values, float32.
+  void attributes(const Attributes& attributes, bool nan_is_missing = false) {
+    list(kNetcdfAttribute, attributes.size() + (nan_is_missing ? 1 : 0));
+    if (nan_is_missing) {
+      text("_FillValue");
+      word(kNetcdfFloat);
+      count(1);
+      word(std::bit_cast<uint32_t>(std::numeric_limits<float>::quiet_NaN()));
+    }
     for (const auto& [name, value] : attributes) {
       text(name);
       if (const auto* texts = std::get_if<std::vector<std::string>>(&value)) {
@@ -154,7 +162,7 @@ class NetcdfWriter : public ArrayWriter {
       header.text(arrays_[i].name);
       header.count(dimensions_of_[i].size());
       for (const uint64_t dimension : dimensions_of_[i]) header.count(dimension);
-      header.attributes(arrays_[i].attributes);
+      header.attributes(arrays_[i].attributes, arrays_[i].nan_is_missing);
       header.word(netcdf_type(arrays_[i]));
       header.count(padded(stored_bytes(arrays_[i])));
       header.offset(begins_.empty() ? 0 : begins_[i]);

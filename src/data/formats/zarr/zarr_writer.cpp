@@ -30,6 +30,7 @@ std::string zarr2_type(Dtype dtype) {
 
 // Every chunk has a file. With named axes there is no fill value: xarray would take it for that of missing values.
 Json zarr2_fill(const OutputArray& array) {
+  if (array.nan_is_missing) return "NaN";
   if (!array.axes.empty()) return {};
   return array.dtype == Dtype::Bool ? Json(false) : Json(0);
 }
@@ -106,7 +107,9 @@ class ZarrWriter : public ArrayWriter {
                        [&](int64_t i) { write_chunk(array, chunks[static_cast<size_t>(i)], region, values); });
   }
 
-  void finish() override {}  // every file is synced when the folder is published
+  void finish() override {  // every file is synced when the folder is published
+    if (version_ == 2) consolidate();
+  }
 
  private:
   static std::vector<Extents> chunks_of(const OutputArray& array, const ArrayRegion& region) {
@@ -122,6 +125,20 @@ class ZarrWriter : public ArrayWriter {
       chunks = std::move(longer);
     }
     return chunks;
+  }
+
+  // All metadata in one file, as xarray and zarr-python look for them: opening the folder is one read.
+  void consolidate() const {
+    constexpr uint64_t kMostBytes = uint64_t{1} << 24;
+    Json metadata = Json::object();
+    for (const auto& entry : std::filesystem::recursive_directory_iterator(folder_)) {
+      const std::string name = entry.path().filename().string();
+      if (name != ".zgroup" && name != ".zattrs" && name != ".zarray") continue;
+      metadata[entry.path().lexically_relative(folder_).generic_string()] =
+          parse_json(read_file(entry.path(), kMostBytes), entry.path().string());
+    }
+    const Json consolidated{{"zarr_consolidated_format", 1}, {"metadata", std::move(metadata)}};
+    write_file_atomically(folder_ / ".zmetadata", consolidated.dump(1) + "\n");
   }
 
   // A chunk at the edge is filled up with zeros.
@@ -219,9 +236,10 @@ class ZarrWriter : public ArrayWriter {
               {"data_type", type_name_of(array.dtype)},
               {"chunk_grid", {{"name", "regular"}, {"configuration", {{"chunk_shape", array.chunk}}}}},
               {"chunk_key_encoding", {{"name", "default"}, {"configuration", {{"separator", "/"}}}}},
-              {"fill_value", array.dtype == Dtype::Bool ? Json(false)
-                             : is_float(array.dtype)    ? Json(0.0)
-                                                        : Json(0)},
+              {"fill_value", array.nan_is_missing         ? Json("NaN")
+                             : array.dtype == Dtype::Bool ? Json(false)
+                             : is_float(array.dtype)      ? Json(0.0)
+                                                          : Json(0)},
               {"codecs", codecs},
               {"attributes", attributes_json(array.attributes)}};
     if (!array.axes.empty()) json["dimension_names"] = array.axes;
