@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "apps/cli/trained_run.h"
 
+#include <algorithm>
 #include <filesystem>
 #include <memory>
 #include <ostream>
@@ -66,6 +67,15 @@ Arguments expand(int argc, char** argv) {
   return arguments;
 }
 
+void check_whole_model(const char* verb, const config::ParallelConfig& parallel) {
+  if (parallel.model_size() == 1) return;
+  throw ConfigError(verb,
+                    cat("each process of this verb holds a whole model: tensor_parallel=", parallel.tensor_parallel,
+                        ", context_parallel=", parallel.context_parallel, ", pipeline_parallel=", parallel.pipeline_parallel,
+                        ", blocks of spatial=", parallel.spatial.size()),
+                    "Leave them out: a checkpoint of any layout is read");
+}
+
 // Describes the pairs of a run that another program fed and that were not kept. Null for other runs.
 std::unique_ptr<data::Dataset> stated_pairs(const TrainedRun& run) {
   const fs::path held_out = data::held_out_file(run.config), file = run.choice.run_folder / train::RunFolder::kDataFile;
@@ -102,8 +112,9 @@ std::optional<TrainedRun> parse_trained_run(Application& application, int argc, 
   }
   const int64_t ranks = processes == 1 ? 1 : config::kOneReplica;
   const config::Resolved resolved = config::resolve(run.line, ranks, application.registries.known_names());
+  if (processes == kWholeModels) check_whole_model(argv[0], resolved.config.parallel);
   if (is_dry_run(run.line)) {
-    print_configuration(application, run.line, resolved, processes);
+    print_configuration(application, run.line, resolved, std::max(processes, kWorldSize));
     return {};
   }
   run.config = resolved.config;

@@ -16,6 +16,8 @@
 
 namespace welkin::apps {
 
+inline constexpr int64_t kWholeModels = 0;
+
 struct TrainedRun {
   config::CommandLine line;  // with the verb's own flags in `extra`
   config::RunConfig config;
@@ -23,9 +25,10 @@ struct TrainedRun {
 };
 
 // Nothing when help was requested and printed. `extra`: the verb's flags besides --checkpoint and --split; `operand`: the word
-// behind the run folder, for the help. A model package stands for its run folder. `processes` take part.
+// behind the run folder, for the help. A model package stands for its run folder. `processes` take part. ConfigError if each
+// process holds a whole model (kWholeModels) and the flags divide one.
 std::optional<TrainedRun> parse_trained_run(Application& application, int argc, char** argv, std::vector<config::ExtraFlag> extra,
-                                            const std::string& operand = "", int64_t processes = kWorldSize);
+                                            const std::string& operand = "", int64_t processes = kWholeModels);
 
 // Opens the model for callers with fields of their own. A package's model needs no data; a run's model opens the run's data.
 std::unique_ptr<train::TrainedModel> open_model(const train::Registries& registries, const TrainedRun& run);

@@ -23,7 +23,8 @@ namespace welkin::apps {
 const std::vector<config::ExtraFlag>& forecast_score_flags() {
   static const std::vector<config::ExtraFlag> flags = {
       {"forecast", "FILE", "scores by lead of this file of welkin forecast instead of the model's"},
-      {"second", "FILE", "with --forecast: a second one of the same starts, with paired differences", config::Listed::InFull},
+      {"second", "FILE", "with --forecast: a second one with the same leads; paired differences over the starts of both",
+       config::Listed::InFull},
       {"climatology", "FILE", "with --forecast: of welkin data climatology, for ACC, events and as a baseline",
        config::Listed::InFull},
       {"states", "FOLDER", "with --forecast: files that hold the truth, instead of the part of the run's data that --split names",

@@ -89,7 +89,11 @@ std::vector<double> region_weights(const ScoreRegion& region, const std::vector<
     }
   }
   if (any) return weights;
-  throw ConfigError("evaluate", cat("no point of the grid lies in the region: region=", region.name), "Leave it out");
+  throw ConfigError("evaluate",
+                    cat("no point of the grid lies in the region: region=", region.name, ", latitudes=", region.south, " to ",
+                        region.north, ", longitudes=", region.west, " to ", region.east, ", grid=", latitude.front(), " to ",
+                        latitude.back(), " and ", longitude.front(), " to ", longitude.back()),
+                    "Leave it out, or move it onto the grid");
 }
 
 }  // namespace welkin::train

@@ -230,7 +230,8 @@ std::vector<std::string> skill_notes(const Skill& skill) {
   add_note(
       skill, notes,
       [&](const SkillPlace& place) {
-        return all - scored_starts(skill, forecast, place) - skill.without_state[static_cast<size_t>(place.lead)];
+        const auto lead = static_cast<size_t>(place.lead);
+        return all - scored_starts(skill, forecast, place) - skill.without_state[lead] - skill.without_second[lead];
       },
       [&](int64_t number, const std::string& where) {
         return cat("No truth: ", number, " of ", all, " starts, of ", where, ". Scores are over the others");
@@ -241,6 +242,12 @@ std::vector<std::string> skill_notes(const Skill& skill) {
         return cat("No state for persistence: ", number, " of ", all, " starts, first of ", where,
                    ". Scores are over the others");
       });
+  add_note(
+      skill, notes, [&](const SkillPlace& place) { return skill.without_second[static_cast<size_t>(place.lead)]; },
+      [&](int64_t number, const std::string& where) {
+        return cat("Not in the second forecast: ", number, " of ", all, " starts, first of ", where,
+                   ". Scores are over the others");
+      });
   for (const SkillTable& table : skill.tables) {
     add_note(
         skill, notes,
@@ -248,6 +255,11 @@ std::vector<std::string> skill_notes(const Skill& skill) {
           return count_starts(skill, [&](int64_t start) { return table.has_diverged(start, place); });
         },
         [&](int64_t number, const std::string& where) {
+          if (table.name() == "climatology") {
+            return cat(
+                "The climatology has no value at points with a truth: ", number, " of ", all, " starts, first of ", where,
+                ". It has no scores at such leads; ACC is over the points that have one, and has none where no point does");
+          }
           return cat("Not finite (", table.name(), "): ", number, " of ", all, " starts, first of ", where,
                      ". There is no score where a start is not finite");
         });

@@ -14,7 +14,6 @@
 #include "core/error.h"
 #include "core/text.h"
 #include "data/forecast/forecast_layout.h"
-#include "data/sample/likeness.h"
 #include "train/learn/metrics.h"
 #include "train/learn/metrics_spectrum.h"
 #include "train/skill/seasons.h"
@@ -22,17 +21,39 @@
 namespace welkin::train {
 namespace {
 
-void check_second(const data::ForecastFile& forecast, const data::ForecastFile& second) {
-  if (forecast.starts() == second.starts() && forecast.num_leads() == second.num_leads() &&
-      forecast.valid_time(0, forecast.num_leads() - 1) == second.valid_time(0, second.num_leads() - 1) &&
-      data::are_same_places(forecast.latitude(), second.latitude()) &&
-      data::are_same_places(forecast.longitude(), second.longitude())) {
-    return;
+// For each start of the forecast the number of that start in the second; of leads that both have, the valid times agree.
+std::vector<std::optional<int64_t>> starts_in(const data::ForecastFile& forecast, const data::ForecastFile& second) {
+  const auto date = [&](int64_t seconds) { return data::format_date(forecast.calendar(), seconds); };
+  if (second.calendar() != forecast.calendar()) {
+    throw DataError("evaluate",
+                    cat("two forecasts of different calendars cannot be paired: path=", forecast.path().string(),
+                        ", calendar=", data::name_of(forecast.calendar()), ", second=", second.path().string(),
+                        ", calendar=", data::name_of(second.calendar())),
+                    "Give forecasts of the same data");
   }
+  std::vector<std::optional<int64_t>> places;
+  bool any = false;
+  for (size_t start = 0; start < forecast.starts().size(); ++start) {
+    const auto found = std::ranges::find(second.starts(), forecast.starts()[start]);
+    std::optional<int64_t>& place = places.emplace_back();
+    if (found == second.starts().end()) continue;
+    place = found - second.starts().begin(), any = true;
+    for (int64_t lead = 0; lead < std::min(forecast.num_leads(), second.num_leads()); ++lead) {
+      const int64_t one = forecast.valid_time(static_cast<int64_t>(start), lead), other = second.valid_time(*place, lead);
+      if (one == other) continue;
+      throw DataError("evaluate",
+                      cat("two forecasts of other leads cannot be paired: path=", forecast.path().string(),
+                          ", second=", second.path().string(), ", start=", date(*found), ", lead=", lead + 1,
+                          ", valid=", date(one), " and ", date(other)),
+                      "Give forecasts whose steps are equally long");
+    }
+  }
+  if (any) return places;
   throw DataError("evaluate",
-                  cat("two forecasts of other starts, leads or grids cannot be paired: path=", forecast.path().string(),
-                      ", second=", second.path().string()),
-                  "Make both with the same --from and --steps");
+                  cat("two forecasts without a common start cannot be paired: path=", forecast.path().string(),
+                      ", first=", date(forecast.starts().front()), ", last=", date(forecast.starts().back()), ", second=",
+                      second.path().string(), ", first=", date(second.starts().front()), ", last=", date(second.starts().back())),
+                  "Make both with the same --from");
 }
 
 // Fields of one start, lead and channel at a time.
@@ -53,15 +74,23 @@ class SkillRun {
   }
 
   Skill run(const std::function<void(int64_t)>& progress) {
-    const std::vector<bool> has_persistence = leads_with_persistence();
+    const std::vector<bool> has_second = leads_with([&](int64_t start, int64_t lead) { return second_of(start, lead); });
+    const std::vector<bool> has_persistence = leads_with([&](int64_t start, int64_t lead) {
+      return state_of(start) && (!has_second[static_cast<size_t>(lead)] || second_of(start, lead));
+    });
     for (int64_t start = 0; start < skill_.num_starts; ++start) {
       for (int64_t lead = 0; lead < sources_.forecast.num_leads(); ++lead) {
+        const auto at = static_cast<size_t>(lead);
         const auto valid = truth_of(start, lead);
         if (!valid) continue;
         cases_ += 1;
-        // The forecast and persistence are over the same starts.
-        if (has_persistence[static_cast<size_t>(lead)] && !state_of(start)) {
-          skill_.without_state[static_cast<size_t>(lead)] += 1;
+        // All that is compared is over the same starts.
+        if (has_second[at] && !second_of(start, lead)) {
+          skill_.without_second[at] += 1;
+          continue;
+        }
+        if (has_persistence[at] && !state_of(start)) {
+          skill_.without_state[at] += 1;
           continue;
         }
         for (int64_t channel = 0; channel < num_channels(); ++channel) score(start, lead, channel, *valid);
@@ -89,19 +118,26 @@ class SkillRun {
     return sources_.truth.index_of(sources_.forecast.starts()[static_cast<size_t>(start)]);
   }
 
-  // True for leads of which some start has both its state and a truth. For the others the forecast is scored alone.
-  std::vector<bool> leads_with_persistence() const {
+  // The second forecast's number of this start, where it has this lead.
+  std::optional<int64_t> second_of(int64_t start, int64_t lead) const {
+    if (sources_.second == nullptr || lead >= sources_.second->num_leads()) return {};
+    return starts_in_second_[static_cast<size_t>(start)];
+  }
+
+  // True for leads of which some start has a truth and what `has` asks for. For the others the forecast is scored without it.
+  template <typename Has>
+  std::vector<bool> leads_with(const Has& has) const {
     std::vector<bool> leads;
     for (int64_t lead = 0; lead < sources_.forecast.num_leads(); ++lead) {
       bool has_both = false;
       for (int64_t start = 0; start < skill_.num_starts && !has_both; ++start)
-        has_both = truth_of(start, lead) && state_of(start);
+        has_both = truth_of(start, lead).has_value() && static_cast<bool>(has(start, lead));
       leads.push_back(has_both);
     }
     return leads;
   }
 
-  void check_times() const {
+  void check_times() {
     const data::ForecastFile& forecast = sources_.forecast;
     if (data::written_calendar(sources_.truth.calendar()) != forecast.calendar()) {
       throw DataError("evaluate",
@@ -109,7 +145,7 @@ class SkillRun {
                           ", truth=", data::name_of(sources_.truth.calendar())),
                       "Give the data of the run that made the forecast");
     }
-    if (sources_.second != nullptr) check_second(forecast, *sources_.second);
+    if (sources_.second != nullptr) starts_in_second_ = starts_in(forecast, *sources_.second);
   }
 
   void lay_out() {
@@ -136,6 +172,7 @@ class SkillRun {
     skill_.without_units = forecast.without_units();
     skill_.height = forecast.height(), skill_.width = forecast.width();
     skill_.without_state.assign(static_cast<size_t>(forecast.num_leads()), 0);
+    skill_.without_second = skill_.without_state;
     name_leads();
     for (int64_t start = 0; start < skill_.num_starts; ++start) {
       std::vector<size_t>& seasons = skill_.seasons.emplace_back();
@@ -202,9 +239,9 @@ class SkillRun {
     sources_.forecast.read(name, start, lead, members);
     add("forecast", members);
     add_means(lead, channel, members, truth);
-    if (sources_.second != nullptr) {
+    if (const auto in_second = second_of(start, lead)) {
       std::vector<float> others = field(static_cast<size_t>(sources_.second->members()));
-      sources_.second->read(name, start, lead, others);
+      sources_.second->read(name, *in_second, lead, others);
       add("second", others);
     }
     if (!state.empty()) add("persistence", state);
@@ -273,8 +310,9 @@ class SkillRun {
   SkillSources sources_;
   std::vector<std::string> names_;
   size_t plane_;
-  std::vector<std::vector<double>> weights_;  // by region
-  std::vector<int64_t> places_;               // of the scored channels among the target's
+  std::vector<std::vector<double>> weights_;              // by region
+  std::vector<std::optional<int64_t>> starts_in_second_;  // by start
+  std::vector<int64_t> places_;                           // of the scored channels among the target's
   Skill skill_;
   std::vector<double> spectrum_cases_;          // (channel, lead)
   std::vector<std::vector<double>> map_cases_;  // (channel, point)

@@ -19,7 +19,7 @@ namespace welkin::train {
 struct SkillSources {
   const data::FieldStates& truth;
   const data::ForecastFile& forecast;
-  const data::ForecastFile* second = nullptr;  // of the same starts and leads
+  const data::ForecastFile* second = nullptr;  // of the same leads; some starts at least are those of both
   const data::Climatology* climatology = nullptr;
 };
 
@@ -41,7 +41,8 @@ struct Skill {
   std::vector<int64_t> region_points;            // of one field, by region
   std::vector<double> leads;                     // in lead_unit
   std::string lead_unit = "h";                   // or "steps", where the hours of a lead differ between starts: steps are months
-  std::vector<int64_t> without_state;  // by lead: starts that have a truth and no state for persistence, which are not scored
+  std::vector<int64_t> without_state;   // by lead: starts that have a truth and no state for persistence, which are not scored
+  std::vector<int64_t> without_second;  // by lead: starts with a truth that the second forecast lacks, which are not scored
   int64_t num_starts = 0, height = 0, width = 0;
   std::vector<std::vector<size_t>> seasons;       // (start, lead): a place in kSeasons, from 1
   std::vector<SkillTable> tables;                 // the forecast first, then "second", "persistence", "climatology"

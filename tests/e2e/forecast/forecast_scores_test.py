@@ -61,7 +61,7 @@ class ForecastScores(ForecastCase):
         valid = data.valid_time
         padded = fields.reindex(valid=np.unique(valid.values))
         self.truth = padded.sel(valid=valid).assign_coords(latitude=LATITUDE, longitude=LONGITUDE)
-        climatology = xarray.open_zarr(self.year, consolidated=False).to_dataarray("channel")
+        climatology = xarray.open_zarr(self.year, consolidated=True).to_dataarray("channel")
         days = xarray.DataArray(valid.dt.dayofyear.values, dims=valid.dims)
         self.climate = climatology.sel(dayofyear=days, hour=xarray.DataArray(valid.dt.hour.values, dims=valid.dims))
         self.persistence = fields.sel(valid=data.time.values).rename(valid="time").assign_coords(latitude=LATITUDE, longitude=LONGITUDE)
@@ -261,7 +261,8 @@ class ForecastScores(ForecastCase):
         self.assertFalse([row for row in rows if row["channel"] == "t2m" and row["score"] in ("acc", "brier")])
         self.assertEqual([row["channel"] for row in rows if row["score"] == "acc"], ["u10", "z500"])
         self.assertIn("t2m", [row["channel"] for row in rows if row["score"] == "rmse"])
-        self.assertRegex(got["out"], r"Not finite \(climatology\): 4 of \d+ starts, first of t2m at \d+ h\.")
+        self.assertRegex(got["out"], r"The climatology has no value at points with a truth: 4 of \d+ starts, first of t2m at \d+ h\.")
+        self.assertNotIn("Not finite", got["out"])
 
     def test_a_forecast_without_units_is_taken_and_said(self):
         single = xarray.open_dataset(self.single, decode_timedelta=True).load()
@@ -292,6 +293,35 @@ class ForecastScores(ForecastCase):
         row = next(row for row in got["scores"] if (row["score"], row["channel"], row["forecast"], row["season"]) == ("rmse", "t2m", "forecast", "all"))
         within(row["values"], np.sqrt(square.mean("time")), SAME, "over the starts of all")
         self.assertRegex(got["out"], rf"t2m \[K\] +{HOURS} +{counts['forecast'][0]} ")
+
+    def test_a_second_forecast_of_fewer_starts_and_leads(self):
+        """Scores of all are over the starts of both; where the second has no lead, they are over all starts."""
+        data = xarray.open_dataset(self.single, decode_timedelta=True).load()
+        second = self.write(data.isel(init_time=slice(3, 9), lead_time=slice(0, 2)), "fewer.zarr")
+        got = self.evaluate("--forecast", self.single, "--second", second, "--bootstrap", "50")
+        whole = self.evaluate("--forecast", self.single, "--bootstrap", "0")
+        for name in ("forecast", "persistence"):
+            self.assertEqual(got["scored_starts"][name]["t2m"], [6, 6, whole["scored_starts"][name]["t2m"][2]])
+        self.assertEqual(got["scored_starts"]["second"]["t2m"], [6, 6, 0])
+        self.assertIn(f"Not in the second forecast: {whole['scored_starts']['forecast']['t2m'][0] - 6} of 16 starts, first of t2m at 6 h. ", got["out"])
+        row = {row["forecast"]: row["values"] for row in got["scores"] if (row["score"], row["channel"], row["season"]) == ("rmse", "t2m", "all")}
+        square = self.mean((as_weatherbench2(xarray.open_dataset(self.single)).t2m - self.truth.sel(channel="t2m")) ** 2)
+        wanted = np.sqrt(square.isel(time=slice(3, 9)).mean("time")).values
+        within(row["forecast"][:2], wanted[:2], SAME, "over the starts of both")
+        within(row["forecast"][2], np.sqrt(square.mean("time")).values[2], SAME, "over all")
+        self.assertEqual(row["second"], [*row["forecast"][:2], None])
+        paired = next(row for row in got["differences"] if (row["score"], row["channel"], row["season"], row["forecast"]) ==
+                      ("rmse", "t2m", "all", "forecast - second"))
+        self.assertEqual([paired[key][:2] for key in ("values", "low", "high")], [[0, 0]] * 3)
+
+    def test_a_climatology_of_another_calendar(self):
+        year = xarray.open_zarr(self.year).load()
+        self.assertEqual(year.dayofyear.attrs["calendar"], "proleptic_gregorian")
+        year.dayofyear.attrs["calendar"] = "360_day"
+        done = self.call("evaluate", self.run_folder, "--device", "cpu", "--forecast", self.single, "--climatology", self.write(year, "short_year.zarr"),
+                         code=DATA)
+        self.assertIn("it has another calendar than the data", done.stderr)
+        self.assertIn("calendar=360_day, data=proleptic_gregorian. Make it of the run's own data", done.stderr)
 
     def test_points_are_counted_where_holes_move(self):
         path = self.folder / "moving/2001.h5"
@@ -333,11 +363,19 @@ class ForecastScores(ForecastCase):
         done = self.call("launch", "-n", "2", "--", "evaluate", self.run_folder, "--device", "cpu", "--forecast", self.single, code=USAGE)
         self.assertIn("one process runs this verb: ranks=2", done.stderr)
         refused(USAGE, "--forecast", self.single, "--regions", "moon", parts=["--regions moon", "europe=35:75"])
+        refused(USAGE, "--forecast", self.single, "--regions", "pole=89:90:0:20", parts=[
+            "no point of the grid lies in the region: region=pole, latitudes=89 to 90, longitudes=0 to 20, grid=87.5 to -87.5 and 0 to 337.5"])
         refused(DATA, "--forecast", self.folder / "none.zarr", parts=["there is no such file"])
         refused(DATA, "--forecast", self.data / "valid/2001.h5", parts=["this is no forecast"])
         refused(DATA, "--forecast", self.single, "--split", "test", parts=["there is no truth at any time"])
-        other = self.forecast_file("--from", "2001-03-02")
-        refused(DATA, "--forecast", self.single, "--second", other, parts=["cannot be paired"])
+        other = self.forecast_file("--split", "test", "--from", "2002-06-02,2002-06-03")
+        refused(DATA, "--forecast", self.single, "--second", other, parts=[
+            "two forecasts without a common start cannot be paired", "first=2001-03-01T00:00:00, last=2001-03-04T18:00:00",
+            "first=2002-06-02T00:00:00, last=2002-06-03T00:00:00"])
+        stretched = xarray.open_dataset(self.single, decode_timedelta=True).load()
+        stretched = stretched.assign_coords(lead_time=2 * stretched.lead_time).drop_vars("valid_time")
+        refused(DATA, "--forecast", self.single, "--second", self.write(stretched, "stretched.zarr"), parts=[
+            "two forecasts of other leads cannot be paired", "start=2001-03-01T00:00:00, lead=1, valid=2001-03-01T06:00:00 and 2001-03-01T12:00:00"])
         refused(DATA, "--forecast", self.single, "--climatology", self.single, parts=["this is no climatology"])
 
     def forecast_file(self, *flags):

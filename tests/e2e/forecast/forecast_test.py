@@ -50,6 +50,13 @@ class Forecast(ForecastCase):
         write_dated_fields(self.folder / "now/state.h5", epoch_seconds(2024, 2, 28, 18), steps=1)
         self.refused(USAGE, "--states", self.folder / "now", "--output", self.folder / "b.zarr", parts=["--time_step 6h"])
 
+    def test_files_say_that_nan_is_no_value(self):
+        for name in ("said.nc", "said.zarr"):
+            with opened(self.forecast(name)) as data:
+                for channel in CHANNELS:
+                    fill = data[channel].encoding["_FillValue"]
+                    self.assertTrue(np.isnan(fill) and fill.dtype == np.float32, f"{name}: {fill!r}")
+
     def test_leads_become_an_animation(self):
         """APNG: a control chunk for each of three leads."""
         self.forecast("moving.zarr", "--split", "valid", "--from", "2001-03-02T06", "--steps", "3", "--members", "2", "--perturb", "gaussian:amplitude=0.05",
@@ -169,6 +176,11 @@ class Forecast(ForecastCase):
             self.refused(DATA, *new, "--states", path.parent, parts=["another grid" if name == "latitude" else "another calendar"])
         self.refused(USAGE, *new, "--forcings", self.data / "test", parts=["the model takes no forcing from files"])
         self.refused(USAGE, *new, "--checkpoints", "best,newest", parts=["more checkpoints than members"])
+        self.refused(DATA, *new, "--members", "1000000", "--steps", "1000000", "--perturb", "gaussian:amplitude=0.1",
+                     parts=["the forecast does not fit on its disk", "starts=1, leads=1000000, members=1000000, channels=3", ".zarr"])
+        for verb, *flags in (("forecast", *new), ("predict",)):  # also on as many processes
+            done = self.call("launch", "-n", "2", "--bind", "off", "--", verb, self.run_folder, *flags, "--tensor_parallel", "2", code=USAGE)
+            self.assertIn("each process of this verb holds a whole model: tensor_parallel=2, context_parallel=1", done.stderr)
 
 
 class Roles(ForecastCase):
