@@ -244,6 +244,19 @@ class Archives(BadInputCase):
         self.logs = self.root / "logs_archive"
         self.assert_refused(self.train(direct, "--resume", "--num_iters", "8"), DATA, "store.zarr")
 
+    def test_files_by_period(self):
+        """Several files of each variable, whose times lie in chunks: the unlimited dimension of CMIP6."""
+        if not component_is_built():
+            self.skipTest("the ingest component is not built: ecCodes or netCDF-C is not installed")
+        data, folder = self.dataset(), self.data / "cmip"
+        folder.mkdir()
+        for name in ("2m_temperature", "geopotential"):
+            for first in range(0, 72, 12):
+                part = data[[name]].isel(time=slice(first, first + 12))
+                part.to_netcdf(folder / f"{name}_{first:02}.nc", unlimited_dims=["time"], encoding={"time": {"units": "hours since 1850-01-01"}})
+        keys = self.keys(variables=self.VARIABLES[:3], **self.TIMES)
+        self.compare(folder, keys, [folder, "--variables", "2m_temperature,geopotential500,geopotential850", "--valid_from", "2000-01-04"])
+
     def test_cmip6_folders(self):
         folder = REAL / "cmip6-picontrol-monthly"
         if not component_is_built() or not folder.is_dir():

@@ -67,7 +67,8 @@ Hdf5Chunks::Hdf5Chunks(std::shared_ptr<const Hdf5File> file, std::shared_ptr<con
       dataset_(std::move(dataset)),
       layout_(std::move(layout)),
       grid_(chunk_grid(layout_)),
-      cache_(std::move(cache)) {}
+      cache_(std::move(cache)),
+      cache_number_(cache_->new_array()) {}
 
 Extents Hdf5Chunks::first_cell(int64_t number) const {
   Extents cell(grid_.size());
@@ -117,7 +118,7 @@ void Hdf5Chunks::decode(int64_t number, const ChunkPlace& place, std::span<std::
 }
 
 ChunkCache::Chunk Hdf5Chunks::chunk(int64_t number, const ChunkPlace& place) const {
-  const ChunkCache::Key key{this, number};
+  const ChunkCache::Key key{cache_number_, number};
   if (ChunkCache::Chunk held = cache_->find(key)) return held;
   auto values = std::make_shared<ByteBuffer>(static_cast<size_t>(product_of(layout_.chunk)) * layout_.fill.size());
   decode(number, place, values->span());

@@ -59,6 +59,7 @@ class Hdf5Chunks {
   ChunkLayout layout_;
   Extents grid_;  // chunks along each axis
   std::shared_ptr<ChunkCache> cache_;
+  int64_t cache_number_;                    // of this array in the cache
   mutable std::mutex mutex_;                // of the two below
   mutable std::vector<ChunkPlace> places_;  // by chunk number, row-major in the grid
   mutable std::vector<bool> known_;

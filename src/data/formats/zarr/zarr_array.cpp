@@ -38,6 +38,7 @@ class ZarrStoredArray : public StoredArray {
     chunk_bytes_ = zarr_chunk_bytes(array_.decoded_chunk(), array_.dtype, this->facts().source);
     byte_stride_ = decoded_strides(array_.decoded_chunk(), encoding.order, array_.dtype);
     if (array_.shard) count_shard_chunks();
+    if (cache_) cache_number_ = cache_->new_array();
   }
 
  protected:
@@ -107,7 +108,7 @@ class ZarrStoredArray : public StoredArray {
                       cat("a chunk that is larger than its values: path=", source, ", bytes=", size, ", values=", chunk_bytes_),
                       "The file is damaged: restore or make it again");
     }
-    const ChunkCache::Key key{this, chunk_number(index)};
+    const ChunkCache::Key key{cache_number_, chunk_number(index)};
     ChunkCache::Chunk values = cache_ ? cache_->find(key) : nullptr;
     if (!values) {
       ByteBuffer stored(static_cast<size_t>(size));
@@ -220,6 +221,7 @@ class ZarrStoredArray : public StoredArray {
   std::filesystem::path folder_;
   ZarrArray array_;
   std::shared_ptr<ChunkCache> cache_;  // null: nothing is kept
+  int64_t cache_number_ = 0;           // of this array in the cache
   size_t chunk_bytes_ = 0;
   Extents byte_stride_;  // of a decoded chunk
   Extents shard_grid_;   // chunks in a shard along each axis
