@@ -25,9 +25,11 @@ int verb_data_climatology(Application& application, int argc, char** argv) {
   if (!run) return 0;
   const data::ClimatologyOptions options{.output = text_flag(run->line, "output"),
                                          .window = whole_flag(run->line, "window", 61, 1, 365)};
-  if (options.output.empty() || options.window % 2 == 0) {
-    throw ConfigError("climatology", cat("--output is to be given, and --window odd: window=", options.window),
-                      "Give --output NAME.zarr or NAME.nc");
+  if (options.output.empty())
+    throw ConfigError("climatology", "no file is named to write to: --output", "Give --output NAME.zarr or NAME.nc");
+  if (options.window % 2 == 0) {
+    throw ConfigError("climatology", cat("a window has as many days before a day as behind it: --window=", options.window),
+                      cat("Give an odd number, such as ", options.window + 1));
   }
   const data::FieldStates states(run->config, run->choice.split, text_flag(run->line, "states"), data::TimeStep{.seconds = 1});
   data::make_climatology(states, options);

@@ -362,6 +362,8 @@ class ForecastScores(ForecastCase):
         refused(USAGE, "--regions", "tropics", parts=["belongs to --forecast: --regions"])
         done = self.call("launch", "-n", "2", "--", "evaluate", self.run_folder, "--device", "cpu", "--forecast", self.single, code=USAGE)
         self.assertIn("one process runs this verb: ranks=2", done.stderr)
+        done = self.call("data", "climatology", self.run_folder, "--window", "4", "--output", self.folder / "even.nc", code=USAGE)
+        self.assertIn("as many days before a day as behind it: --window=4. Give an odd number, such as 5", done.stderr)
         refused(USAGE, "--forecast", self.single, "--regions", "moon", parts=["--regions moon", "europe=35:75"])
         refused(USAGE, "--forecast", self.single, "--regions", "pole=89:90:0:20", parts=[
             "no point of the grid lies in the region: region=pole, latitudes=89 to 90, longitudes=0 to 20, grid=87.5 to -87.5 and 0 to 337.5"])
