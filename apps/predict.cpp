@@ -66,6 +66,7 @@ int verb_predict(Application& application, int argc, char** argv) {
     make_mosaic(application, *run);
     return 0;
   }
+  need_one_process("predict");
   std::optional<observe::image::AnimationFormat> animation;
   if (has_flag(run->line, "animate")) animation = observe::image::parse_animation_format(text_flag(run->line, "animate"));
   const int64_t num_samples = whole_flag(run->line, "samples", 4), rollout_steps = whole_flag(run->line, "rollout_steps", 1);

@@ -5,6 +5,7 @@
 #include <ostream>
 
 #include "apps/cli/flags.h"
+#include "apps/cli/rank_run.h"
 #include "apps/cli/trained_run.h"
 #include "apps/cli/verbs.h"
 #include "core/error.h"
@@ -25,6 +26,7 @@ int verb_data_climatology(Application& application, int argc, char** argv) {
   if (!run) return 0;
   const data::ClimatologyOptions options{.output = text_flag(run->line, "output"),
                                          .window = whole_flag(run->line, "window", 61, 1, 365)};
+  need_one_process("data climatology");
   if (options.output.empty())
     throw ConfigError("climatology", "no file is named to write to: --output", "Give --output NAME.zarr or NAME.nc");
   if (options.window % 2 == 0) {

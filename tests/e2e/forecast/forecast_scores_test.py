@@ -362,6 +362,9 @@ class ForecastScores(ForecastCase):
         refused(USAGE, "--regions", "tropics", parts=["belongs to --forecast: --regions"])
         done = self.call("launch", "-n", "2", "--", "evaluate", self.run_folder, "--device", "cpu", "--forecast", self.single, code=USAGE)
         self.assertIn("one process runs this verb: ranks=2", done.stderr)
+        for words in (("predict", self.run_folder), ("data", "climatology", self.run_folder, "--output", self.folder / "two.zarr")):
+            done = self.call("launch", "-n", "2", "--", *words, code=USAGE)
+            self.assertIn("one process runs this verb: ranks=2", done.stderr)
         done = self.call("data", "climatology", self.run_folder, "--window", "4", "--output", self.folder / "even.nc", code=USAGE)
         self.assertIn("as many days before a day as behind it: --window=4. Give an odd number, such as 5", done.stderr)
         refused(USAGE, "--forecast", self.single, "--regions", "moon", parts=["--regions moon", "europe=35:75"])
