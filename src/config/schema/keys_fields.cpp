@@ -17,7 +17,7 @@ std::vector<Key> field_keys() {
       {.flat = "dt",
        .path = "data.dt",
        .field = kFields<&Fields::dt>,
-       .summary = "lead of the target",
+       .summary = "lead time of the target",
        .unit = "time steps",
        .range = at_least(1),
        .tutorials = kVitTutorials,
@@ -38,29 +38,28 @@ std::vector<Key> field_keys() {
       {.flat = "in_channels",
        .path = "data.in_channels",
        .field = kFields<&Fields::in_channels>,
-       .summary =
-           "names of the input channels, in the order wanted; sets n_in_channels, of boxes N_in_channels. The first so many of "
-           "the file when not given"},
+       .summary = "names of the input channels, in this order; sets n_in_channels (boxes: N_in_channels). Default: the first "
+                  "channels of the file"},
       {.flat = "out_channels",
        .path = "data.out_channels",
        .field = kFields<&Fields::out_channels>,
-       .summary = "names of the predicted channels; sets n_out_channels, of boxes N_out_channels. Of fields those of in_channels "
-                  "when only these are given"},
+       .summary = "names of the predicted channels; sets n_out_channels (boxes: N_out_channels). Default for fields: "
+                  "in_channels, if that is given"},
       {.flat = "roles",
        .path = "data.roles",
        .field = kFields<&Fields::roles>,
-       .summary = "channel=role over what the files say: prognostic (input and target), forcing and static (input), diagnostic "
-                  "(target). Input and target follow from them where neither names nor numbers of channels are given",
+       .summary = "channel=role, overrides the files: prognostic (input and target), forcing and static (input), diagnostic "
+                  "(target). Gives input and target where neither names nor numbers of channels do",
        .scope = Scope::Fields},
       {.flat = "normalization",
        .path = "data.normalization",
        .field = kFields<&Fields::normalization>,
-       .summary = "channel=standard, minmax, log:EPS or none; (x - mean) / std when not given",
+       .summary = "channel=standard, minmax, log:EPS or none; default: (x - mean) / std",
        .scope = Scope::Fields},
       {.flat = "crop",
        .path = "data.crop",
        .field = kFields<&Fields::crop>,
-       .summary = "first row and column of the crop img_size; 0 and 0 when not given",
+       .summary = "first row and column of the crop img_size; default: 0 and 0",
        .unit = "grid points",
        .range = at_least(0),
        .size = 2,
@@ -68,9 +67,8 @@ std::vector<Key> field_keys() {
       {.flat = "crop.lat",
        .path = "data.crop_lat",
        .field = kFields<&Fields::crop_lat>,
-       .summary =
-           "south and north of the crop instead, as in crop: {lat: [35, 60], lon: [-10, 20]}; it has the first img_size rows "
-           "of the range",
+       .summary = "south and north of the crop instead, as in crop: {lat: [35, 60], lon: [-10, 20]}; takes the first img_size "
+                  "rows of the range",
        .unit = "degrees",
        .range = between(-90, 90),
        .size = 2,
@@ -78,7 +76,7 @@ std::vector<Key> field_keys() {
       {.flat = "crop.lon",
        .path = "data.crop_lon",
        .field = kFields<&Fields::crop_lon>,
-       .summary = "west and east of the crop; it may go beyond the last column of a grid that goes around",
+       .summary = "west and east of the crop; on a grid around the globe it may pass the last column",
        .unit = "degrees",
        .range = between(-360, 360),
        .size = 2,
@@ -86,54 +84,50 @@ std::vector<Key> field_keys() {
       {.flat = "time_units",
        .path = "data.time_units",
        .field = kFields<&Fields::time_units>,
-       .summary = "units of the times of files that do not say them, such as hours since 1900-01-01 00:00",
+       .summary = "units of times in files that do not give them, such as hours since 1900-01-01 00:00",
        .scope = Scope::Fields},
       {.flat = "time_calendar",
        .path = "data.time_calendar",
        .field = kFields<&Fields::time_calendar>,
-       .summary = "CF calendar of the times of files that do not say it; standard when not given",
+       .summary = "CF calendar of times in files that do not give it; default: standard",
        .scope = Scope::Fields},
       {.flat = "datasets",
        .path = "data.datasets",
        .field = kFields<&Fields::datasets>,
        .summary =
-           "several data sets of one grid, [FOLDER=weight, FOLDER=weight]: folders as welkin data ingest writes them, or "
-           "archives "
-           "where variables are named, instead of train_data_path and the others; training samples are drawn by weight (1 when "
-           "not given)",
+           "several data sets on one grid, [FOLDER=weight, FOLDER=weight], in place of train_data_path and the others: folders "
+           "written by welkin data ingest, or archives if variables are named; training samples are drawn by weight (default 1)",
        .scope = Scope::Fields,
        .root = "data"},
       {.flat = "variables",
        .path = "data.variables",
        .field = kFields<&Fields::variables>,
-       .summary = "the data are an archive with an array for each variable (a Zarr store of WeatherBench2's layout, a folder of "
-                  "netCDF files of CMIP6's), of which these are the channels: [2m_temperature, geopotential@500, tas:t2m]; a|b "
-                  "is what is "
-                  "called a in one archive and b in another",
+       .summary = "channels from an archive with an array for each variable (a Zarr store as WeatherBench2's, a folder of netCDF "
+                  "files as CMIP6's): [2m_temperature, geopotential@500, tas:t2m]; a|b: named a in one archive and b in another",
        .scope = Scope::Fields},
       {.flat = "levels",
        .path = "data.levels",
        .field = kFields<&Fields::levels>,
-       .summary = "levels of the variables that are named without one; all when not given",
+       .summary = "levels of the variables named without one; default: all",
        .unit = "hPa, or as the archive counts",
        .scope = Scope::Fields},
       {.flat = "train_times",
        .path = "data.train_times",
        .field = kFields<&Fields::train_times>,
-       .summary = "first and last date of the training data in the archive, each as precise as it is written, the last included: "
-                  "[1979, 2015]",
+       .summary =
+           "first and last date of the training data in the archive, both included, at the precision written: [1979, 2015]",
        .size = 2,
        .scope = Scope::Fields},
       {.flat = "valid_times",
        .path = "data.valid_times",
        .field = kFields<&Fields::valid_times>,
-       .summary = "first and last date of the validation data, in train_data_path where valid_data_path is not given",
+       .summary = "first and last date of the validation data, in train_data_path if valid_data_path is not given",
        .size = 2,
        .scope = Scope::Fields},
       {.flat = "test_times",
        .path = "data.test_times",
        .field = kFields<&Fields::test_times>,
-       .summary = "first and last date of the test data, in train_data_path where inf_data_path is not given",
+       .summary = "first and last date of the test data, in train_data_path if inf_data_path is not given",
        .size = 2,
        .scope = Scope::Fields},
       {.flat = "train_data_path",

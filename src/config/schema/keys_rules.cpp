@@ -20,8 +20,8 @@ std::vector<Key> rule_keys() {
       {.flat = "crop_rule",
        .path = "rules.crop_rule",
        .field = kRules<&R::crop_rule>,
-       .summary = "inclusive: crops start at 0 ... L - data_size, and wrap around a periodic box; exclusive: the last start is "
-                  "never drawn, nothing wraps (SC21, SC22)",
+       .summary = "inclusive: crops start at 0 ... L - data_size and wrap around a periodic box; exclusive: the last start is "
+                  "never drawn, no wrapping (SC21, SC22)",
        .scope = Scope::Boxes,
        .pinned = true},
       {.flat = "pair_rule",
@@ -51,7 +51,7 @@ std::vector<Key> rule_keys() {
       {.flat = "rate_rule",
        .path = "rules.rate_rule",
        .field = kRules<&R::rate_rule>,
-       .summary = "what the schedule counts: updates that were applied, or iterations, skipped ones too (the tutorials)",
+       .summary = "what the schedule counts: applied updates, or all iterations, skipped ones too (the tutorials)",
        .pinned = true},
       {.flat = "first_batch_rule",
        .path = "rules.first_batch_rule",
@@ -67,8 +67,8 @@ std::vector<Key> backend_keys() {
       {.flat = "tf32",
        .path = "backend.tf32",
        .field = kBackend<&B::tf32>,
-       .summary = "TF32 units for fp32 matmuls in cuBLAS and cuDNN; the environment's NVIDIA_TF32_OVERRIDE=0 turns them off "
-                  "whatever this key says",
+       .summary = "TF32 units for fp32 matmuls in cuBLAS and cuDNN; NVIDIA_TF32_OVERRIDE=0 in the environment turns them off in "
+                  "any case",
        .is_flag = true},
       {.flat = "cudnn_enabled",
        .path = "backend.cudnn_enabled",
@@ -78,12 +78,12 @@ std::vector<Key> backend_keys() {
       {.flat = "cudnn_benchmark",
        .path = "backend.cudnn_benchmark",
        .field = kBackend<&B::cudnn_benchmark>,
-       .summary = "cuDNN measures its algorithms for each shape and takes the fastest; off where deterministic",
+       .summary = "cuDNN measures its algorithms for each shape and takes the fastest; off if deterministic",
        .is_flag = true},
       {.flat = "cudnn_deterministic",
        .path = "backend.cudnn_deterministic",
        .field = kBackend<&B::cudnn_deterministic>,
-       .summary = "only algorithms of cuDNN that repeat bit for bit; on where deterministic",
+       .summary = "only bitwise reproducible algorithms of cuDNN; on if deterministic",
        .is_flag = true},
       {.flat = "gemm",
        .path = "backend.gemm",
@@ -95,20 +95,19 @@ std::vector<Key> backend_keys() {
        .path = "backend.float32_matmul_precision",
        .field = kBackend<&B::float32_matmul_precision>,
        .summary =
-           "PyTorch's torch.set_float32_matmul_precision on a CPU: where the processor has AMX, float32 matmuls of linear "
-           "layers and attention take operands as sums of two bfloat16 (high, 16 bits) or rounded to one (medium, 8 bits); "
-           "sums stay float32",
+           "PyTorch's torch.set_float32_matmul_precision on a CPU: with AMX, float32 matmuls of linear layers and attention take "
+           "operands as sums of two bfloat16 (high, 16 bits) or rounded to one (medium, 8 bits); sums stay float32",
        .is_flag = true},
       {.flat = "instruction_set",
        .path = "backend.instruction_set",
        .field = kBackend<&B::instruction_set>,
-       .summary = "vector instructions of our CPU kernels; auto = the best that the processor has",
+       .summary = "vector instructions of our CPU kernels; auto = the best of the processor",
        .is_flag = true,
        .free = true},
       {.flat = "memory_limit_gib",
        .path = "backend.memory_limit_gib",
        .field = kBackend<&B::memory_limit_gib>,
-       .summary = "limit on the memory of this process's tensors, on the device where it computes; 0 = none",
+       .summary = "limit on the memory of this process's tensors, on the device that computes; 0 = none",
        .unit = "GiB",
        .range = between(0, 1 << 20),
        .is_flag = true,
@@ -116,25 +115,23 @@ std::vector<Key> backend_keys() {
       {.flat = "offload",
        .path = "backend.offload",
        .field = kBackend<&B::offload>,
-       .summary =
-           "what a rank keeps outside of its device's memory: optimizer: states of the optimizer and the moving average of "
-           "weights; activations: what blocks keep for the backward pass; parameters: the weights (docs/guide/training.md)",
+       .summary = "what a rank keeps outside of its device's memory: optimizer: states of the optimizer and the moving average "
+                  "of weights; activations: values saved for the backward pass; parameters: the weights (docs/guide/training.md)",
        .choices = "optimizer|activations|parameters",
        .is_flag = true,
        .free = true},
       {.flat = "offload_path",
        .path = "backend.offload_path",
        .field = kBackend<&B::offload_path>,
-       .summary =
-           "folder on a local disk for what is offloaded, one unnamed file of each rank and kind; without it a GPU's run takes "
-           "the host's memory, and a CPU's run is refused",
+       .summary = "folder on a local disk for offloaded values, one unnamed file for each rank and kind; without it a run on a "
+                  "GPU uses host memory, and a run on a CPU is refused",
        .is_flag = true,
        .free = true,
        .is_folder = true},
       {.flat = "offload_buffer_mib",
        .path = "backend.offload_buffer_mib",
        .field = kBackend<&B::offload_buffer_mib>,
-       .summary = "size of one of the three host buffers through which a kind of offloaded state comes and goes",
+       .summary = "size of each of the three host buffers that stream one kind of offloaded state",
        .unit = "MiB",
        .range = between(0.01, 1 << 14),
        .is_flag = true,
@@ -142,21 +139,21 @@ std::vector<Key> backend_keys() {
       {.flat = "cuda_graph",
        .path = "backend.cuda_graph",
        .field = kBackend<&B::cuda_graph>,
-       .summary = "record the whole step once and replay it as a CUDA graph, with the same result (the tutorials' train_graph.py "
-                  "programs); an error without a GPU",
+       .summary = "record the whole step once and replay it as a CUDA graph, with the same result (the tutorials' "
+                  "train_graph.py); an error without a GPU",
        .is_flag = true,
        .free = true},
       {.flat = "channels_last",
        .path = "backend.channels_last",
        .field = kBackend<&B::channels_last>,
-       .summary = "images, boxes and the weights of convolutions lie channels-last on a GPU; on for unet3d; a CPU has its own "
-                  "layout",
+       .summary =
+           "channels-last format of images, boxes and weights of convolutions on a GPU; on for unet3d; a CPU has its own layout",
        .is_flag = true,
        .free = true},
       {.flat = "attention",
        .path = "backend.attention",
        .field = kBackend<&B::attention>,
-       .summary = "torch's form of attention on a GPU; auto = the fastest, measured at the start with the model's heads",
+       .summary = "attention kernel of torch on a GPU; auto = the fastest, measured at the start with the model's heads",
        .is_flag = true,
        .free = true},
   };
