@@ -54,13 +54,14 @@ void make_mosaic(Application& application, const TrainedRun& run) {
 int verb_predict(Application& application, int argc, char** argv) {
   const auto run = parse_trained_run(
       application, argc, argv,
-      {{"output", "FOLDER", "where to write; predictions/ of the run folder when not given"},
-       {"samples", "N", "how many samples, evenly spread over the data; 4 when not given"},
-       {"channels", "A,B", "channels of the pictures; the first when not given"},
+      {{"output", "FOLDER", "output folder (default: predictions/ of the run folder)"},
+       {"samples", "N", "number of samples, evenly spread over the data (default: 4)"},
+       {"channels", "A,B", "channels of the pictures (default: the first)"},
        {"rollout_steps", "N", "feed each prediction back as input, N times in all"},
-       {"animate", "FORMAT", "the leads of --rollout_steps as an animation, too: apng, or gif or mp4 where ffmpeg is installed"},
-       {"mosaic", "FILE", "the whole box instead, as NAME.zarr or NAME.nc, from overlapping crops", config::Listed::InFull},
-       {"overlap", "N", "with --mosaic: cells of a crop upon the next; a quarter when not given", config::Listed::InFull}});
+       {"animate", "FORMAT", "also animate the leads of --rollout_steps: apng, or with ffmpeg gif or mp4"},
+       {"mosaic", "FILE", "write the whole box instead, as NAME.zarr or NAME.nc, from overlapping crops", config::Listed::InFull},
+       {"overlap", "N", "with --mosaic: cells that neighbouring crops share (default: a quarter of a crop)",
+        config::Listed::InFull}});
   if (!run) return 0;
   if (has_flag(run->line, "mosaic")) {
     make_mosaic(application, *run);

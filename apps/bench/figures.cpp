@@ -92,27 +92,27 @@ int bench_figures(Application& application, int argc, char** argv) {
       "overlap: the share of the gradient exchange that is hidden behind the backward pass, over an emulated link; sections, "
       "halos: what a link adds to a step under tensor and under spatial parallelism; adapter: a sum by our collectives over one "
       "by c10d alone; pipeline: idle time of each schedule beside its formula, of passes that sleep");
-  app.add_option("--parallel_figure", arguments.figure, "which")
+  app.add_option("--parallel_figure", arguments.figure, "figure to measure")
       ->required()
       ->check(CLI::IsMember({"overlap", "sections", "halos", "adapter", "pipeline"}));
-  app.add_option("-n,--ranks", arguments.ranks, "ranks that are started here")->check(CLI::Range(2, 64))->capture_default_str();
-  app.add_option("--width", arguments.problem.vit.width, "overlap, sections: of the ViT, a multiple of 8")
+  app.add_option("-n,--ranks", arguments.ranks, "ranks to start here")->check(CLI::Range(2, 64))->capture_default_str();
+  app.add_option("--width", arguments.problem.vit.width, "overlap, sections: width of the ViT, a multiple of 8")
       ->check(CLI::Range(8, 4096))
       ->capture_default_str();
-  app.add_option("--depth", arguments.problem.vit.depth, "overlap, sections: blocks")
+  app.add_option("--depth", arguments.problem.vit.depth, "overlap, sections: blocks of the ViT")
       ->check(CLI::Range(1, 64))
       ->capture_default_str();
-  app.add_option("--samples", arguments.problem.vit.samples, "overlap: of a rank; sections: of all")
+  app.add_option("--samples", arguments.problem.vit.samples, "samples; overlap: per rank; sections: in all")
       ->check(CLI::Range(1, 1024))
       ->capture_default_str();
-  app.add_option("--bucket_cap_mb", arguments.problem.bucket_cap_mb, "overlap")
+  app.add_option("--bucket_cap_mb", arguments.problem.bucket_cap_mb, "overlap: size of a gradient bucket")
       ->check(CLI::Range(1, 1024))
       ->capture_default_str();
-  app.add_option("--slower", arguments.problem.slower, "overlap: how many times as long as Gloo the link takes")
+  app.add_option("--slower", arguments.problem.slower, "overlap: factor by which the link is slower than Gloo")
       ->check(CLI::Range(1.0, 1000.0))
       ->capture_default_str();
   std::string shard = "none";
-  app.add_option("--shard", shard, "overlap: training state that the ranks share out")
+  app.add_option("--shard", shard, "overlap: training state sharded over the ranks")
       ->check(CLI::IsMember({"none", "optimizer", "gradients", "full"}))
       ->capture_default_str();
   app.add_option("--link_share", arguments.sections.link_share, "sections, halos: time of the link over time of the computation")
@@ -122,14 +122,18 @@ int bench_figures(Application& application, int argc, char** argv) {
   app.add_option("--unet_width", arguments.halos.width, "halos: channels of the first scale")
       ->check(CLI::Range(1, 1024))
       ->capture_default_str();
-  app.add_option("--scales", arguments.halos.scales, "halos: of the U-Net")->check(CLI::Range(1, 8))->capture_default_str();
-  app.add_flag("--sequence_parallel", arguments.sections.sequence_parallel, "sections: tokens are split outside of them");
-  app.add_option("--micro_batches", arguments.pipeline.micros, "pipeline: of a step")->delimiter(',')->check(CLI::Range(1, 1024));
+  app.add_option("--scales", arguments.halos.scales, "halos: scales of the U-Net")
+      ->check(CLI::Range(1, 8))
+      ->capture_default_str();
+  app.add_flag("--sequence_parallel", arguments.sections.sequence_parallel, "sections: split tokens outside of the sections");
+  app.add_option("--micro_batches", arguments.pipeline.micros, "pipeline: micro-batches per step")
+      ->delimiter(',')
+      ->check(CLI::Range(1, 1024));
   app.add_option("--pass_ms", arguments.pipeline.pass_ms, "pipeline: time of a forward pass; a backward pass takes twice as long")
       ->check(CLI::Range(0.1, 1000.0))
       ->capture_default_str();
-  app.add_option("--sizes", arguments.sizes, "adapter: bytes")->delimiter(',')->check(CLI::Range(4, 1 << 30));
-  app.add_option("--deadline_s", arguments.deadline_s, "of a call")->check(CLI::Range(1, 86400))->capture_default_str();
+  app.add_option("--sizes", arguments.sizes, "adapter: sizes in bytes")->delimiter(',')->check(CLI::Range(4, 1 << 30));
+  app.add_option("--deadline_s", arguments.deadline_s, "deadline of a call")->check(CLI::Range(1, 86400))->capture_default_str();
   app.add_option("--json", arguments.json, "write the figure to this file")->type_name("FILE");
   if (!parse_arguments(application, app, argc, argv)) return 0;
   arguments.sections.vit = arguments.problem.vit;

@@ -49,8 +49,8 @@ int bench_collectives(Application& application, int argc, char** argv) {
   LinkArguments arguments;
   bool asked = false;
   CLI::App app("Times every collective over every axis of a mesh, from latency to bandwidth, and fits the ring formula");
-  app.add_flag("--collectives", asked, "this");
-  app.add_option("-n,--ranks", arguments.ranks, "number of ranks to start here, where no launcher has started them")
+  app.add_flag("--collectives", asked, "time the collectives");
+  app.add_option("-n,--ranks", arguments.ranks, "number of ranks to start here, if no launcher has started them")
       ->check(CLI::Range(2, 4096))
       ->capture_default_str();
   app.add_option("--tp,--tensor_parallel", arguments.mesh.tensor_parallel, "ranks of the axis tp")->check(CLI::Range(1, 4096));
@@ -61,13 +61,13 @@ int bench_collectives(Application& application, int argc, char** argv) {
   app.add_option("--sizes", arguments.options.sizes, "bytes of the whole tensor")
       ->delimiter(',')
       ->check(CLI::Range(int64_t{4}, int64_t{1} << 32));
-  app.add_option("--seconds", arguments.options.seconds, "per collective, axis and size, at least three calls")
+  app.add_option("--seconds", arguments.options.seconds, "seconds per collective, axis and size; at least three calls")
       ->check(CLI::Range(0.0, 3600.0))
       ->capture_default_str();
   app.add_option("--device", arguments.device, "device of the tensors: cuda uses NCCL, cpu uses Gloo")
       ->check(CLI::IsMember({"auto", "cpu", "cuda"}))
       ->capture_default_str();
-  app.add_option("--deadline_s", arguments.deadline_s, "of a call")->check(CLI::Range(1, 86400))->capture_default_str();
+  app.add_option("--deadline_s", arguments.deadline_s, "deadline of a call")->check(CLI::Range(1, 86400))->capture_default_str();
   app.add_option("--json", arguments.json, "write times and calibration to this file; - prints them instead of the text")
       ->type_name("FILE");
   if (!parse_arguments(application, app, argc, argv)) return 0;

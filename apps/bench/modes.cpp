@@ -19,17 +19,17 @@ constexpr std::array kModes{
     BenchMode{"nocomm", SelectedBy::ModeName, "", Picture::None, "as synthetic, with collectives that send nothing",
               bench_nocomm},
     BenchMode{"all", SelectedBy::ModeName, "", Picture::None, "all of these, and the bottleneck", bench_all},
-    BenchMode{"layers", SelectedBy::Flag, "", Picture::None,
-              "each layer: FLOPs, bytes, time, and share of what the machine allows", bench_layers, Steps::Synthetic},
+    BenchMode{"layers", SelectedBy::Flag, "", Picture::None, "each layer: FLOPs, bytes, time, and share of the machine's limit",
+              bench_layers, Steps::Synthetic},
     BenchMode{"memory", SelectedBy::Flag, "", Picture::None,
               "bytes of parameters, gradients, optimizer state and activations: by rank, and split or alike over which axis",
               bench_memory, Steps::None},
-    BenchMode{"ladder", SelectedBy::Flag, "", Picture::Svg, "the tutorials' switches one after the other, and what each brings",
+    BenchMode{"ladder", SelectedBy::Flag, "", Picture::Svg, "the tutorials' switches, added in turn, with the gain of each",
               bench_ladder},
     BenchMode{"sweep", SelectedBy::Flag, "KEY=V1,V2", Picture::Svg, "one run for each value of any key, side by side",
               bench_sweep},
-    BenchMode{"explore", SelectedBy::Flag, "", Picture::Svg,
-              "what each switch would gain: precision, kernels, threads, micro-batches", bench_explore},
+    BenchMode{"explore", SelectedBy::Flag, "", Picture::Svg, "gain of each switch: precision, kernels, threads, micro-batches",
+              bench_explore},
 };
 constexpr std::string_view kDefaultMode = "all";
 
@@ -37,8 +37,8 @@ constexpr std::array kStudies{
     BenchStudy{"collectives", "",
                "every collective over every axis, fitted by the ring formula (welkin bench collectives --help)",
                bench_collectives},
-    BenchStudy{"scaling", "weak|strong",
-               "one number of ranks after the other: a table and four plots (welkin bench scaling --help)", bench_scaling},
+    BenchStudy{"scaling", "weak|strong", "a series of numbers of ranks: a table and four plots (welkin bench scaling --help)",
+               bench_scaling},
     BenchStudy{
         "parallel_figure", "overlap|sections|halos|adapter",
         "how much of the gradients' exchange, or of what tensor parallelism sends, is hidden over an emulated link; what the "
@@ -94,17 +94,17 @@ const std::vector<config::ExtraFlag>& bench_flags() {
                       .listed = study.listed,
                       .is_form = true});
     }
-    rows.insert(rows.begin(), {"mode", join(names_of_modes(), "|"), cat("what is measured (", kDefaultMode, "): ", modes)});
+    rows.insert(rows.begin(), {"mode", join(names_of_modes(), "|"), cat("what to measure (", kDefaultMode, "): ", modes)});
     const std::vector<config::ExtraFlag> others{
         {"json", "FILE", "write the figures as JSON to this file; - prints them instead of the text"},
-        {"plot", "FILE", "write the picture of a mode that has one to this file, as SVG"},
+        {"plot", "FILE", "write the mode's picture, if it has one, to this file as SVG"},
         {"synthetic", "", "standard-normal samples instead of files, in every mode"},
         {"serve", "",
          "windows in turns with another program, which asks for each by a line on standard input (docs/guide/speed.md)",
          config::Listed::InFull},
-        {"windows", "N", "windows of time that are measured; the median is reported (5)", config::Listed::InFull},
+        {"windows", "N", "number of measured time windows; the median is reported (5)", config::Listed::InFull},
         {"window_seconds", "S", "length of a window (1)", config::Listed::InFull},
-        {"warmup_seconds", "S", "before the first window (0.5)", config::Listed::InFull},
+        {"warmup_seconds", "S", "warm-up before the first window (0.5)", config::Listed::InFull},
     };
     rows.insert(rows.end(), others.begin(), others.end());
     return rows;

@@ -21,10 +21,10 @@ struct ScalingArguments {
 };
 
 inline void add_scaling_flags(CLI::App& app, ScalingArguments& arguments) {
-  app.add_option("--scaling", arguments.kind, "weak: the configured batch is that of a rank; strong: that of all ranks")
+  app.add_option("--scaling", arguments.kind, "weak: the configured batch is per rank; strong: over all ranks")
       ->required()
       ->check(CLI::IsMember({"weak", "strong"}));
-  app.add_option("-n,--ranks", arguments.ranks, "numbers of ranks, started here one after the other")
+  app.add_option("-n,--ranks", arguments.ranks, "numbers of ranks, started here in turn")
       ->delimiter(',')
       ->check(CLI::Range(1, 4096))
       ->capture_default_str();
@@ -32,10 +32,10 @@ inline void add_scaling_flags(CLI::App& app, ScalingArguments& arguments) {
                  "files of separately submitted jobs (bench --mode all --json FILE, or benchy's) instead of measuring")
       ->type_name("DIR");
   app.add_option("--from_noddp", arguments.from_noddp, "benchy's files of the same runs with --noddp")->type_name("FILE");
-  app.add_option("--predict", arguments.predict, "larger numbers of ranks, for rows marked as predicted")
+  app.add_option("--predict", arguments.predict, "larger numbers of ranks to predict, in rows marked so")
       ->delimiter(',')
       ->check(CLI::Range(1, 1 << 20));
-  app.add_option("--calibration", arguments.calibration, "of bench --collectives; without it the links are measured here")
+  app.add_option("--calibration", arguments.calibration, "output of bench --collectives; without it the links are measured here")
       ->type_name("FILE");
   app.add_option("--out", arguments.out, "folder of the measurements, the table and the plots")
       ->type_name("DIR")

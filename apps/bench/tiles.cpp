@@ -44,23 +44,23 @@ bench::TileProblem tile_problem(const TileArguments& arguments, c10::Device devi
 int bench_tiles(Application& application, int argc, char** argv) {
   TileArguments arguments;
   bool asked = false;
-  CLI::App app("Times matmuls (m, k) times (k, n) for one n after the other: rate, time, and tiles that the result touches");
-  app.add_flag("--tiles", asked, "this");
+  CLI::App app("Times matmuls (m, k) x (k, n) for a series of n: rate, time, and tiles of the result");
+  app.add_flag("--tiles", asked, "time matmuls of varied size");
   const auto size = CLI::Range(int64_t{1}, int64_t{1} << 16);  // a matrix of 16 GiB
   app.add_option("-m", arguments.problem.m, "rows of the result")->check(size)->capture_default_str();
-  app.add_option("-k", arguments.problem.k, "what is summed over")->check(size)->capture_default_str();
+  app.add_option("-k", arguments.problem.k, "inner dimension, summed over")->check(size)->capture_default_str();
   app.add_option("-n", arguments.problem.n, "columns of the result, one matmul each; without it half a tile to twelve")
       ->delimiter(',')
       ->check(size);
-  app.add_option("--tile", arguments.tile, "ROWSxCOLUMNS that are counted as one; without it 256x128 on a GPU, 1x16 on a CPU");
-  app.add_option("--type", arguments.type, "of the numbers")
+  app.add_option("--tile", arguments.tile, "tile, ROWSxCOLUMNS; default: 256x128 on a GPU, 1x16 on a CPU");
+  app.add_option("--type", arguments.type, "type of the elements")
       ->check(CLI::IsMember({"fp32", "bf16", "fp16"}))
       ->capture_default_str();
   app.add_option("--device", arguments.device, "cpu, cuda or auto")
       ->check(CLI::IsMember({"cpu", "cuda", "auto"}))
       ->capture_default_str();
-  app.add_option("--threads", arguments.threads, "of a CPU; 0: all cores")->check(CLI::Range(0, 4096))->capture_default_str();
-  app.add_option("--seconds", arguments.problem.seconds, "for each n; at least three matmuls")
+  app.add_option("--threads", arguments.threads, "CPU threads; 0: all cores")->check(CLI::Range(0, 4096))->capture_default_str();
+  app.add_option("--seconds", arguments.problem.seconds, "seconds for each n; at least three matmuls")
       ->check(CLI::Range(0.0, 3600.0))
       ->capture_default_str();
   app.add_option("--json", arguments.json, "write the figures to this file; - prints them instead of the text")

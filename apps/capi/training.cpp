@@ -28,7 +28,7 @@ namespace {
 
 using data::PairStream;
 
-const std::vector<config::ExtraFlag> kTrainingFlags = {{"init_from", "PATH", "the weights that a run begins with"}};
+const std::vector<config::ExtraFlag> kTrainingFlags = {{"init_from", "PATH", "initial weights of the run"}};
 
 std::unique_ptr<train::PairTrainer> open_training(const std::string& options) {
   std::vector<std::string> words = words_of(options);

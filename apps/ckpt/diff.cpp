@@ -17,9 +17,9 @@ int verb_ckpt_diff(Application& application, int argc, char** argv) {
   interchange::StateChoice choice;
   bool all = false;
   app.add_option("A", first, "checkpoint of any format")->required();
-  app.add_option("B", second, "another one")->required();
-  app.add_option("--checkpoint", choice.checkpoint, "of run folders: best (default), newest, or a step");
-  app.add_option("--key", choice.key, "of .pt files: which of their values is the model's state dict");
+  app.add_option("B", second, "checkpoint to compare with")->required();
+  app.add_option("--checkpoint", choice.checkpoint, "checkpoint of a run folder: best (default), newest, or a step");
+  app.add_option("--key", choice.key, "key of the model's state dict in .pt files");
   app.add_flag("--all", all, "list equal tensors too");
   if (!parse_arguments(application, app, argc, argv)) return 0;
   const interchange::State a = interchange::open_state(first, choice), b = interchange::open_state(second, choice);

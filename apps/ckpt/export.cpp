@@ -60,16 +60,16 @@ int verb_ckpt_export(Application& application, int argc, char** argv) {
   interchange::StateChoice choice;
   interchange::ExportOptions options;
   app.add_option("CKPT", path, "checkpoint of any format")->required();
-  app.add_option("OUT", out, "file to write; one that is there is replaced")->required();
-  app.add_option("--format", format, "default: by the name of OUT")->check(CLI::IsMember({"pt", "safetensors"}));
-  app.add_option("--dtype", dtype, "fp32, bf16 or fp16 for the weights; as stored when not given")
+  app.add_option("OUT", out, "file to write; an existing one is replaced")->required();
+  app.add_option("--format", format, "format of OUT (default: by its name)")->check(CLI::IsMember({"pt", "safetensors"}));
+  app.add_option("--dtype", dtype, "type of the weights: fp32, bf16 or fp16; default: as stored")
       ->check(CLI::IsMember({"fp32", "bf16", "fp16"}));
   app.add_flag("--optimizer", options.optimizer,
-               "also the optimizer's state, as torch.optim has it: {model_state, optimizer_state_dict, epoch, iters}");
+               "also write the optimizer's state, as torch.optim: {model_state, optimizer_state_dict, epoch, iters}");
   bool is_averaged = false;
-  app.add_flag("--ema", is_averaged, "the moving average of weights that the run kept, in the place of the weights");
-  app.add_option("--checkpoint", choice.checkpoint, "of a run folder: best (default), newest, or a step");
-  app.add_option("--key", choice.key, "of a .pt file: which of its values is the model's state dict");
+  app.add_flag("--ema", is_averaged, "write the run's moving average of weights instead of the weights");
+  app.add_option("--checkpoint", choice.checkpoint, "checkpoint of a run folder: best (default), newest, or a step");
+  app.add_option("--key", choice.key, "key of the model's state dict in a .pt file");
   if (!parse_arguments(application, app, argc, argv)) return 0;
   options.format = format.empty() ? format_of(out) : formats.at(format);
   if (!dtype.empty()) options.dtype = dtypes.at(dtype);

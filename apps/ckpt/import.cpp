@@ -24,10 +24,10 @@ namespace fs = std::filesystem;
 namespace interchange = train::interchange;
 
 const std::vector<config::ExtraFlag> kFlags = {
-    {"key", "NAME", "which value of the file is the model's state dict; found by itself when not given"},
+    {"key", "NAME", "key of the model's state dict in the file; default: detected"},
     {"run", "", "OUT is a run folder: write OUT/checkpoints/step_N and OUT/config.yaml, for evaluate and train --resume"},
-    {"as_stored", "", "keep the element types; otherwise floating-point tensors become float32, which training takes"},
-    {"weights_only", "", "leave an optimizer's state out"}};
+    {"as_stored", "", "keep the element types; default: floating-point tensors become float32, as training needs"},
+    {"weights_only", "", "do not import the optimizer's state"}};
 
 // The configuration of the run as text, if one was named.
 std::string config_text(const Application& application, const config::CommandLine& line) {

@@ -15,8 +15,8 @@ int verb_ckpt_inspect(Application& application, int argc, char** argv) {
   std::string path;
   train::interchange::StateChoice choice;
   app.add_option("PATH", path, "checkpoint of any format")->required();
-  app.add_option("--checkpoint", choice.checkpoint, "of a run folder: best (default), newest, or a step");
-  app.add_option("--key", choice.key, "of a .pt file: which of its values is the model's state dict");
+  app.add_option("--checkpoint", choice.checkpoint, "checkpoint of a run folder: best (default), newest, or a step");
+  app.add_option("--key", choice.key, "key of the model's state dict in a .pt file");
   if (!parse_arguments(application, app, argc, argv)) return 0;
   application.out << train::interchange::listing(train::interchange::open_state(path, choice));
   return 0;

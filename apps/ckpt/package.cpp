@@ -17,7 +17,7 @@ namespace welkin::apps {
 namespace {
 
 const std::vector<config::ExtraFlag> kPackageFlags = {
-    {"licence", "NAME", "the licence of the weights, as SPDX says it: CC-BY-4.0"}, {"note", "TEXT", "a line for people"}};
+    {"licence", "NAME", "licence of the weights, as an SPDX identifier: CC-BY-4.0"}, {"note", "TEXT", "a free note, one line"}};
 
 // Removes and returns the second word, if two words stand before the flags; else empty.
 std::string take_output(std::vector<char*>& words) {

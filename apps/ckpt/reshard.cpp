@@ -29,14 +29,15 @@ fs::path checkpoint_at(const fs::path& path, const std::string& choice) {
 }  // namespace
 
 int verb_ckpt_reshard(Application& application, int argc, char** argv) {
-  CLI::App app("Writes a checkpoint again in the pieces of another number of ranks, bit by bit the same; any run loads either");
+  CLI::App app("Rewrites a checkpoint in the pieces of another number of ranks, with the same bits; any run loads either");
   std::string path, out, choice = "best";
   int64_t shards = 1;
   app.add_option("CKPT", path, "checkpoint folder or run folder")->required();
   app.add_option("OUT", out, "folder to make, for instance RUN/checkpoints/step_N of another run")->required();
-  app.add_option("--shards", shards, "data-parallel ranks that share out the state (--shard full); 1 (default): whole tensors")
+  app.add_option("--shards", shards,
+                 "data-parallel ranks that the state is sharded over (--shard full); 1 (default): whole tensors")
       ->check(CLI::Range(int64_t{1}, kMostShards));
-  app.add_option("--checkpoint", choice, "of a run folder: best (default), newest, or a step");
+  app.add_option("--checkpoint", choice, "checkpoint of a run folder: best (default), newest, or a step");
   if (!parse_arguments(application, app, argc, argv)) return 0;
   const train::Checkpoint source(checkpoint_at(path, choice));
   const train::ReshardReport report = train::reshard(source, shards, out);

@@ -92,11 +92,10 @@ std::unique_ptr<data::Dataset> stated_pairs(const TrainedRun& run) {
 
 std::optional<TrainedRun> parse_trained_run(Application& application, int argc, char** argv, std::vector<config::ExtraFlag> extra,
                                             const std::string& operand, int64_t processes) {
-  extra.push_back(
-      {"checkpoint", "WHICH",
-       "best (smallest validation loss, the default), newest, a step, or a path; also of a .pt or .safetensors file"});
-  extra.push_back({"ema", "", "with the moving average of weights that the run kept (ema_decay)", config::Listed::InFull});
-  extra.push_back({"split", "PART", "train, valid (the default) or test"});
+  extra.push_back({"checkpoint", "WHICH",
+                   "best (smallest validation loss, default), newest, a step, or a path, also to a .pt or .safetensors file"});
+  extra.push_back({"ema", "", "use the run's moving average of weights (ema_decay)", config::Listed::InFull});
+  extra.push_back({"split", "PART", "part of the data: train, valid (default) or test"});
   const Arguments arguments = expand(argc, argv);
   std::vector<const char*> words;
   for (const std::string& word : arguments.words) words.push_back(word.c_str());

@@ -15,9 +15,9 @@ namespace welkin::apps {
 namespace {
 
 const std::vector<config::ExtraFlag> kClimatologyFlags = {
-    {"output", "FILE", "what to write: NAME.zarr or NAME.nc, which must not be there"},
-    {"states", "FOLDER", "files of the years, instead of the part of the run's data that --split names"},
-    {"window", "DAYS", "days around each day of the year over which it is a mean, odd; 61 when not given"}};
+    {"output", "FILE", "file to write, NAME.zarr or NAME.nc; must not exist"},
+    {"states", "FOLDER", "folder of the years' files; default: the part of the run's data that --split names"},
+    {"window", "DAYS", "odd number of days to average around each day of the year (default: 61)"}};
 
 }  // namespace
 

@@ -32,15 +32,15 @@ inline void add_choice(CLI::App& app, const std::string& flag, Enum& value, cons
 }
 
 inline void add_selection(CLI::App& app, IngestArguments& a) {
-  app.add_option("inputs", a.fields.inputs, "files, and folders whose GRIB, netCDF and HDF5 files are taken")->required();
-  app.add_flag("--recursive", a.fields.recursive, "folders inside of folders too");
+  app.add_option("inputs", a.fields.inputs, "files, and folders of GRIB, netCDF and HDF5 files")->required();
+  app.add_flag("--recursive", a.fields.recursive, "also search subfolders");
   app.add_option("--out", a.fields.out, "folder to make; must not exist")->type_name("DIR")->required();
   app.add_option("--variables", a.variables, "t2m,u10 or t500; source:new renames; default everything with a time")
       ->delimiter(',');
   app.add_option("--levels", a.fields.levels, "only these levels (hPa)")->delimiter(',');
   app.add_option("--members", a.fields.members, "only these ensemble members")->delimiter(',');
   app.add_option("--circular", a.fields.circular, "channels in degrees to be written as sine and cosine")->delimiter(',');
-  CLI::Option* grid = app.add_option("--grid", a.grid, "HxW: bring all fields onto so many cells of the whole globe");
+  CLI::Option* grid = app.add_option("--grid", a.grid, "HxW: regrid all fields to HxW cells of the whole globe");
   app.add_flag("--bilinear", a.is_bilinear, "with --grid: interpolate instead of first-order conservative")->needs(grid);
   app.add_option("--crop", a.crop, "HxW or HxW+TOP+LEFT, rows from the north, columns from the west");
   app.add_option("--patch", a.fields.patch, "crop at the south and east end so that this divides both sides");
@@ -51,16 +51,16 @@ inline void add_split(CLI::App& app, IngestArguments& a) {
   app.add_option("--valid_from", a.fields.split.valid_from, "first time of the validation part, e.g. 2019-03-25");
   app.add_option("--test_from", a.fields.split.test_from, "first time of the test part");
   app.add_option("--valid_last", a.valid_last, "length of time held back at the end, e.g. 168h");
-  app.add_option("--test_last", a.test_last, "the same for the test part, after the validation part");
+  app.add_option("--test_last", a.test_last, "length of the test part, after the validation part");
   app.add_option("--valid_fraction", a.fields.split.valid_fraction,
                  "share of the times (with --box: of the box) held back at the end");
-  app.add_option("--test_fraction", a.fields.split.test_fraction, "the same for the test part");
+  app.add_option("--test_fraction", a.fields.split.test_fraction, "share of the test part");
 }
 
 inline void add_policies(CLI::App& app, IngestArguments& a) {
   using enum in::MissingPolicy;
   add_choice(app, "--missing", a.fields.missing, {{"error", Error}, {"mean", Mean}, {"nan", Nan}, {"mask", Mask}},
-             "points without a value; mask: NaN of no weight, and an input mask");
+             "points without a value; mask: NaN with no weight, plus an input mask");
   app.add_option("--role", a.fields.roles, "lsm=static,tp=diagnostic: prognostic, forcing, diagnostic or static")->delimiter(',');
   add_choice(app, "--constant", a.fields.constant, {{"keep", in::ConstantPolicy::Keep}, {"drop", in::ConstantPolicy::Drop}},
              "channels that never change: keep (deviation 1) or drop");
@@ -72,7 +72,7 @@ inline void add_policies(CLI::App& app, IngestArguments& a) {
   add_choice(app, "--files", a.fields.files,
              {{"auto", in::FilePolicy::Auto}, {"year", in::FilePolicy::Year}, {"segment", in::FilePolicy::Segment}},
              "one file per year or per gapless segment");
-  app.add_option("--min_steps", a.fields.min_steps, "shorter gapless pieces are left out")->check(CLI::PositiveNumber);
+  app.add_option("--min_steps", a.fields.min_steps, "drop gapless pieces with fewer steps")->check(CLI::PositiveNumber);
   app.add_option("--licence", a.fields.licence, "licence text for the output, added to the one of SOURCE.md");
   app.add_option("--component", a.component, "libwelkin_ingest.so; default beside libwelkin.so")->type_name("FILE");
   app.add_flag("--quiet", a.quiet, "print no report");
@@ -81,12 +81,12 @@ inline void add_policies(CLI::App& app, IngestArguments& a) {
 inline void add_box(CLI::App& app, IngestArguments& a) {
   app.add_flag("--box", a.is_box, "three-dimensional fields to Nbody (--input) and Hydro (--target)");
   app.add_option("--input", a.input, "box: fields or data sets, source:new renames")->delimiter(',');
-  app.add_option("--target", a.target, "box: the same for the targets")->delimiter(',');
+  app.add_option("--target", a.target, "box: targets, likewise")->delimiter(',');
   app.add_option("--vector", a.box.vector, "box: components along axes 0,1,2, scaled by one factor")->delimiter(',');
-  app.add_option("--log", a.box.log, "box: channels of which the logarithm is taken")->delimiter(',');
-  app.add_option("--shape", a.shape, "box: how a data set is to be read, e.g. 1x64x512");
+  app.add_option("--log", a.box.log, "box: channels to take the logarithm of")->delimiter(',');
+  app.add_option("--shape", a.shape, "box: shape to read a data set as, e.g. 1x64x512");
   app.add_option("--cells", a.box.cells, "box: edge of the mesh for the field particles/density (GenericIO)");
-  app.add_option("--target_deviations", a.box.target_deviations, "box: targets are divided by so many deviations (default 1)")
+  app.add_option("--target_deviations", a.box.target_deviations, "box: number of deviations to divide targets by (default 1)")
       ->check(CLI::PositiveNumber);
   app.add_option("--valid_axis", a.box.valid_axis, "box: axis along which --valid_fraction is cut");
   app.add_flag("--periodic", a.box.periodic, "box: all axes wrap around");

@@ -33,14 +33,13 @@ int verb_data_inspect(Application& application, int argc, char** argv) {
       ->capture_default_str()
       ->check(CLI::PositiveNumber);
   app.add_flag("--bench", benches, "measure what the file delivers to training, and say why");
-  app.add_option("--crop", bench.crop, "edge of the crops that --bench reads of a box")
+  app.add_option("--crop", bench.crop, "with --bench: edge of the crops read from a box")
       ->capture_default_str()
       ->check(CLI::PositiveNumber);
   app.add_option("--threads", bench.num_threads, "threads of --bench; 0 = the cores of this process")->check(CLI::Range(0, 4096));
-  app.add_option("--plot", plot.output, "draw one field of the file instead: a name that ends in .png or .svg")
-      ->type_name("FILE");
-  app.add_option("--channel", plot.channel, "of --plot: a channel, variable or array, by name or number");
-  app.add_option("--time", plot.time, "of --plot: a date, or a number from 0; of a box the plane");
+  app.add_option("--plot", plot.output, "draw one field to this file instead, .png or .svg")->type_name("FILE");
+  app.add_option("--channel", plot.channel, "with --plot: a channel, variable or array, by name or number");
+  app.add_option("--time", plot.time, "with --plot: a date, or a number from 0; for a box: the plane");
   if (!parse_arguments(application, app, argc, argv)) return 0;
   options.helper = plot.helper = check_helper();
   data::check_array_files(std::vector<std::filesystem::path>(files.begin(), files.end()));

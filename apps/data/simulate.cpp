@@ -30,12 +30,12 @@ int simulate_nbody_verb(Application& application, int argc, char** argv) {
   app.add_option("--edge", edge, "cells along the training box, even (default 64)");
   app.add_option("--edge_valid", edge_valid, "cells along the validation box (default half of --edge)");
   app.add_option("--cell_mpc_h", options.cell_mpc_h, "comoving edge of a cell, Mpc/h")->capture_default_str();
-  app.add_option("--redshift", options.redshift, "of the fields")->capture_default_str();
-  app.add_option("--redshift_start", options.redshift_start, "at which the particles are placed")->capture_default_str();
-  app.add_option("--start", options.start, "how they are placed: zeldovich (first order) or 2lpt (second order)")
+  app.add_option("--redshift", options.redshift, "redshift of the fields")->capture_default_str();
+  app.add_option("--redshift_start", options.redshift_start, "redshift of the initial conditions")->capture_default_str();
+  app.add_option("--start", options.start, "initial conditions: zeldovich (first order) or 2lpt (second order)")
       ->transform(CLI::CheckedTransformer(kStarts))
       ->default_str("zeldovich");
-  app.add_option("--steps", options.steps, "of the leapfrog")->capture_default_str();
+  app.add_option("--steps", options.steps, "steps of the leapfrog")->capture_default_str();
   app.add_flag("--deconvolve", options.deconvolve, "sharpen the force by the cloud-in-cell window");
   app.add_flag("!--no_npy", options.npy, "leave out the channel-last npy twins");
   app.add_option("--scratch", options.scratch, "folder for boxes larger than memory (default --out)")->type_name("DIR");

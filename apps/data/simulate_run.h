@@ -40,11 +40,11 @@ void add_simulate_flags(CLI::App& app, const std::string& kind, SimulateArgument
     if (simulation == kind) layouts.push_back(layout);
   }
   app.add_option("--out", options.out, "folder of the files")->type_name("DIR")->required();
-  app.add_option("--seed", options.seed, "of all randomness")->capture_default_str();
-  app.add_option("--layout", a.layout, "the tutorial whose files are made, at full size unless --scale says less")
+  app.add_option("--seed", options.seed, "random seed")->capture_default_str();
+  app.add_option("--layout", a.layout, "tutorial whose files to make, at full size unless --scale is given")
       ->check(CLI::IsMember(layouts));
   app.add_option("--scale", a.scale, "share of the tutorial's full size, 0 to 1")->check(CLI::Range(1e-3, 1.0));
-  app.add_option("--max_memory_gib", options.max_memory_gib, "bound of all buffers")->capture_default_str();
+  app.add_option("--max_memory_gib", options.max_memory_gib, "memory limit of all buffers, GiB")->capture_default_str();
   app.add_option("--threads", a.threads, "threads; 0 = the cores of this process")
       ->capture_default_str()
       ->check(CLI::Range(0, 4096));

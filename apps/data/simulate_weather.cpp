@@ -42,8 +42,9 @@ int simulate_weather_verb(Application& application, int argc, char** argv) {
   app.add_option("--first_year", options.first_year, "first training year")->capture_default_str();
   app.add_option("--steps", steps, "6-hourly fields per year from January 1 (default 240; a whole year has 1460)");
   app.add_option("--grid", grid, "rows x columns, 90 to -90 degrees (default 48x96)");
-  app.add_option("--truncation", options.truncation, "waves of the model; 0 = 21, or 42 from 96 rows on")->capture_default_str();
-  app.add_option("--spin_up_days", options.spin_up_days, "that a year runs before it is written")->capture_default_str();
+  app.add_option("--truncation", options.truncation, "spectral truncation of the model; 0 = 21, or 42 from 96 rows on")
+      ->capture_default_str();
+  app.add_option("--spin_up_days", options.spin_up_days, "days that a year runs before it is written")->capture_default_str();
   if (!parse_arguments(application, app, argc, argv)) return 0;
   if (a.scale || !a.layout.empty()) data::simulate::set_scale(options, a.scale.value_or(1.0));
   set_if_given(years, options.years);

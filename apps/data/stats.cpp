@@ -48,17 +48,15 @@ int verb_data_stats(Application& application, int argc, char** argv) {
   app.add_option("--out", out, "output folder for the statistics")->type_name("DIR")->required();
   app.add_flag("--allow-constant", allow_constant, "write 1 as the standard deviation of a channel that never changes");
   app.add_flag("--climatology", options.climatology, "also write climatology.npy, the mean map of each calendar month");
-  app.add_option("--variables", options.variables, "of an archive with an array for each variable: those that are the channels")
+  app.add_option("--variables", options.variables, "archive with an array for each variable: variables to use as channels")
       ->type_name("V,V")
       ->delimiter(',');
-  app.add_option("--levels", options.levels, "of an archive: levels of the variables that are named without one")
+  app.add_option("--levels", options.levels, "archive: levels of the variables named without one")
       ->type_name("L,L")
       ->delimiter(',');
-  app.add_option("--times", options.times, "of an archive: first and last date, as in 1979,2015")
-      ->type_name("A,B")
-      ->delimiter(',');
-  app.add_option("--time-units", options.time.units, "units of times of files that do not say them, for --climatology");
-  app.add_option("--time-calendar", options.time.calendar, "CF calendar of times of files that do not say it");
+  app.add_option("--times", options.times, "archive: first and last date, as in 1979,2015")->type_name("A,B")->delimiter(',');
+  app.add_option("--time-units", options.time.units, "units of times in files that do not give them, for --climatology");
+  app.add_option("--time-calendar", options.time.calendar, "CF calendar of times in files that do not give it");
   app.add_option("--threads", options.num_threads, "threads; 0 = the cores of this process")->check(CLI::Range(0, 4096));
   if (!parse_arguments(application, app, argc, argv)) return 0;
   const data::FolderStatistics statistics = data::compute_statistics(folder, options);

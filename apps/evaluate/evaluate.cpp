@@ -105,10 +105,10 @@ void evaluate_on(Application& application, std::ostream& err, TrainedRun& run, i
 
 int verb_evaluate(Application& given, int argc, char** argv) {
   std::vector<config::ExtraFlag> flags = {
-      {"json", "FILE", "write the scores to this file as well"},
-      {"rollout_steps", "N", "scores of leads 1 to N, each prediction being the next input; 1 when not given"},
+      {"json", "FILE", "also write the scores to this file"},
+      {"rollout_steps", "N", "score leads 1 to N, with each prediction as the next input (default: 1)"},
       {"box_statistics", "FILE",
-       "of boxes: spectra, correlation, bispectrum, distribution and peaks beside the target's, as JSON",
+       "boxes: write spectra, correlation, bispectrum, distribution and peaks beside the target's, as JSON",
        config::Listed::InFull}};
   std::ranges::copy(forecast_score_flags(), std::back_inserter(flags));
   const launch::RankInfo place = this_rank_info();

@@ -22,21 +22,18 @@ namespace welkin::apps {
 
 const std::vector<config::ExtraFlag>& forecast_score_flags() {
   static const std::vector<config::ExtraFlag> flags = {
-      {"forecast", "FILE", "scores by lead of this file of welkin forecast instead of the model's"},
-      {"second", "FILE", "with --forecast: a second one with the same leads; paired differences over the starts of both",
+      {"forecast", "FILE", "score this file of welkin forecast by lead, instead of the model"},
+      {"second", "FILE", "with --forecast: second forecast with the same leads, for paired differences over common starts",
        config::Listed::InFull},
-      {"climatology", "FILE", "with --forecast: of welkin data climatology, for ACC, events and as a baseline",
+      {"climatology", "FILE", "with --forecast: output of welkin data climatology, for ACC, events and as a baseline",
        config::Listed::InFull},
-      {"states", "FOLDER", "with --forecast: files that hold the truth, instead of the part of the run's data that --split names",
+      {"states", "FOLDER", "with --forecast: folder of the true states; default: the part of the run's data that --split names",
        config::Listed::InFull},
-      {"regions", "A,B",
-       "with --forecast: global, tropics, nh, sh, or boxes such as europe=35:75:-12.5:42.5; global when not given",
+      {"regions", "A,B", "with --forecast: global (default), tropics, nh, sh, or boxes such as europe=35:75:-12.5:42.5",
        config::Listed::InFull},
-      {"bootstrap", "N",
-       "with --forecast: how often starts are drawn again for confidence intervals; 200 when not given, 0: none",
+      {"bootstrap", "N", "with --forecast: bootstrap resamples of the starts for confidence intervals; 0: none (default: 200)",
        config::Listed::InFull},
-      {"bootstrap_block", "N", "with --forecast: neighbouring starts that are drawn together; 1 when not given",
-       config::Listed::InFull},
+      {"bootstrap_block", "N", "with --forecast: neighbouring starts per bootstrap block (default: 1)", config::Listed::InFull},
       {"plots", "FOLDER",
        "with --forecast: curves by lead, spectra, ranks, reliability, maps of the error and a scorecard; with --box_statistics: "
        "its curves",

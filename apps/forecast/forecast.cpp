@@ -25,25 +25,23 @@ namespace welkin::apps {
 namespace {
 
 const std::vector<config::ExtraFlag> kForecastFlags = {
-    {"from", "TIME", "where to begin: newest (when not given), all, or dates such as 2019-03-25T06,2019-03-26T06"},
-    {"steps", "N", "how many steps; 1 when not given"},
-    {"members", "M", "how many members of an ensemble; 1 when not given"},
-    {"output", "FILE", "what to write: NAME.zarr or NAME.nc, which must not be there"},
-    {"states", "FOLDER", "files that hold the states to begin with, instead of the part of the run's data that --split names"},
-    {"forcings", "FOLDER",
-     "files that hold the forcing channels at the times that the forecast goes through, instead of those of the states"},
-    {"time_step", "TIME", "between two states, for instance 6h, where the files hold a single one", config::Listed::InFull},
+    {"from", "TIME", "start times: newest (default), all, or dates such as 2019-03-25T06,2019-03-26T06"},
+    {"steps", "N", "number of steps (default: 1)"},
+    {"members", "M", "number of ensemble members (default: 1)"},
+    {"output", "FILE", "file to write, NAME.zarr or NAME.nc; must not exist"},
+    {"states", "FOLDER", "folder of the initial states; default: the part of the run's data that --split names"},
+    {"forcings", "FOLDER", "folder of the forcing channels at the forecast's times; default: that of the states"},
+    {"time_step", "TIME", "time between two states, for instance 6h, if the files hold a single state", config::Listed::InFull},
     {"perturb", "HOW",
-     "how members differ at their start: gaussian:amplitude=0.05, sphere:amplitude=0.05,length_km=500, "
+     "initial perturbations of members: gaussian:amplitude=0.05, sphere:amplitude=0.05,length_km=500, "
      "bred:amplitude=0.05,cycles=8, or lagged; amplitudes in standard deviations"},
     {"control", "", "member 0 is not perturbed", config::Listed::InFull},
-    {"ensemble_seed", "N", "of perturbations; the run's seed when not given", config::Listed::InFull},
-    {"with_dropout", "", "members differ by dropout as in training, too", config::Listed::InFull},
+    {"ensemble_seed", "N", "seed of the perturbations (default: the run's seed)", config::Listed::InFull},
+    {"with_dropout", "", "also vary members by dropout, as in training", config::Listed::InFull},
     {"animate", "FORMAT",
-     "animations over the leads, too: apng, or gif or mp4 where ffmpeg is installed; of the first start, of an ensemble mean and "
-     "spread"},
-    {"channels", "A,B", "channels of --animate; the first when not given", config::Listed::InFull},
-    {"checkpoints", "A,B", "several checkpoints instead of --checkpoint: member m is made by number m modulo their number"}};
+     "also animate the leads: apng, or with ffmpeg gif or mp4; first start only, for an ensemble mean and spread"},
+    {"channels", "A,B", "channels of --animate (default: the first)", config::Listed::InFull},
+    {"checkpoints", "A,B", "several checkpoints instead of --checkpoint: member m uses number m modulo their count"}};
 
 train::EnsembleOptions forecast_options(const TrainedRun& run) {
   const config::CommandLine& line = run.line;

@@ -127,7 +127,7 @@ int verb_init(Application& application, int argc, char** argv) {
   CLI::App app{
       "Training files, statistics and a commented configuration from GRIB, netCDF and HDF5 files; takes the flags of welkin data "
       "ingest"};
-  app.add_option("--task", task, "forecast: fields in time; box: three-dimensional fields to others")
+  app.add_option("--task", task, "forecast: fields in time; box: from three-dimensional fields to others")
       ->check(CLI::IsMember({"forecast", "box"}))
       ->capture_default_str();
   add_ingest_flags(app, arguments);

@@ -21,21 +21,23 @@ namespace {
 
 const std::vector<config::ExtraFlag> kPlanFlags = {
     {"devices", "N", "devices that work together (1)"},
-    {"rate", "TFLOPS", "TFLOP/s that each device achieves, as measured; without it no times are given"},
-    {"save_seconds", "S", "how long a checkpoint holds training: with --mtbf, the best interval and the goodput to expect"},
-    {"write_seconds", "S", "with --save_seconds: until it is published, where it is written beside training"},
-    {"restart_seconds", "S", "with --save_seconds: from a failure until training goes on (0)"},
+    {"rate", "TFLOPS", "measured TFLOP/s of each device; without it no times are estimated"},
+    {"save_seconds", "S",
+     "time that a checkpoint blocks training: with --mtbf, prints the best interval and the expected goodput"},
+    {"write_seconds", "S", "with --save_seconds: time to publish a checkpoint that is written beside training"},
+    {"restart_seconds", "S", "with --save_seconds: time from a failure until training continues (0)"},
     {"nodes", "N", "with --save_seconds: nodes of the job, each of which fails every --mtbf hours (1)"},
     {"json", "FILE", "write the figures as JSON to this file; - prints them instead of the table"},
-    {"lecture", "", "no run of ours: the worked examples of the ELLIS lecture"},
-    {"parameters", "P", "no run of ours: a language model with P parameters"},
-    {"layers", "L", "no run of ours: a GPT of L layers"},
-    {"hidden", "H", "with --layers: its width"},
-    {"sequence", "S", "with --layers: tokens of a sequence (2048)"},
-    {"vocabulary", "V", "with --layers: size of the vocabulary (51200)"},
-    {"batch", "B", "with --layers: sequences of a step"},
-    {"tokens", "T", "with --parameters or --layers: tokens of the training"},
-    {"flops_per_parameter", "F", "with --tokens: per token; 8 where activations are computed again (default), else 6"}};
+    {"lecture", "", "instead of a run: the worked examples of the ELLIS lecture"},
+    {"parameters", "P", "instead of a run: a language model with P parameters"},
+    {"layers", "L", "instead of a run: a GPT of L layers"},
+    {"hidden", "H", "with --layers: hidden width"},
+    {"sequence", "S", "with --layers: tokens per sequence (2048)"},
+    {"vocabulary", "V", "with --layers: vocabulary size (51200)"},
+    {"batch", "B", "with --layers: sequences per step"},
+    {"tokens", "T", "with --parameters or --layers: training tokens"},
+    {"flops_per_parameter", "F",
+     "with --tokens: FLOPs per parameter and token; 8 with activation checkpointing (default), else 6"}};
 
 // Returns 0 where the flag is absent.
 double number_given(const config::CommandLine& line, const std::string& name) {

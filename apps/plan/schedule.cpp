@@ -43,7 +43,7 @@ int verb_plan_schedule(Application& application, int argc, char** argv) {
   app.add_option("--multistep_gradient", arguments.gradient, "which of them have a gradient")
       ->check(CLI::IsMember({"all", "last"}))
       ->capture_default_str();
-  app.add_option("--svg", arguments.svg, "write the picture to this file, true to scale");
+  app.add_option("--svg", arguments.svg, "write the picture to this file, to scale");
   if (!parse_arguments(application, app, argc, argv)) return 0;
   const auto kind = config::choice_named<config::PipelineSchedule>(arguments.schedule).value();
   if (arguments.shape.chunks == 0) arguments.shape.chunks = kind == config::PipelineSchedule::Interleaved ? 2 : 1;

@@ -19,7 +19,7 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-const std::vector<config::ExtraFlag> kRunFlags = {{"init_from", "PATH", "the weights that a run begins with"}};
+const std::vector<config::ExtraFlag> kRunFlags = {{"init_from", "PATH", "initial weights of the run"}};
 
 config::CommandLine line_of(const Words& words) {
   std::vector<const char*> pointers{"welkin.train"};

@@ -21,21 +21,21 @@ int verb_report(Application& application, int argc, char** argv) {
       "scores, pictures, events; prints samples/s, time and GPU-hours to a target score");
   ReportRequest request;
   app.add_option("RUN", request.runs, "event file, run folder or a folder above, as PATH or LABEL=PATH")->required();
-  app.add_option("--output", request.output, "the page")->type_name("FILE")->capture_default_str();
+  app.add_option("--output", request.output, "HTML page to write")->type_name("FILE")->capture_default_str();
   app.add_option("--json", request.json, "write the table as JSON to this file; - prints it instead of the text")
       ->type_name("FILE");
-  app.add_option("--score", request.options.score, "tag of which less is better")->capture_default_str();
-  app.add_option("--target", request.options.target, "of the score; without it the best that all runs reach");
-  app.add_option("--devices", request.devices, "of runs whose folder does not say it as <W>GPU")->check(CLI::PositiveNumber);
-  app.add_option("--batch", request.batch, "samples of a step of runs without an out.log")->check(CLI::PositiveNumber);
+  app.add_option("--score", request.options.score, "tag of the score; less is better")->capture_default_str();
+  app.add_option("--target", request.options.target, "target of the score; default: the best that all runs reach");
+  app.add_option("--devices", request.devices, "devices of runs whose folder is not named <W>GPU")->check(CLI::PositiveNumber);
+  app.add_option("--batch", request.batch, "samples per step of runs without an out.log")->check(CLI::PositiveNumber);
   app.add_option("--scores", request.scores, "files of welkin evaluate --json for the page, as PATH or LABEL=PATH")
       ->type_name("FILE");
-  app.add_option("--mlflow", request.mlflow, "write the runs as an MLflow file store below this folder, too")
+  app.add_option("--mlflow", request.mlflow, "also write the runs as an MLflow file store below this folder")
       ->type_name("FOLDER");
-  app.add_option("--wandb", request.wandb, "write the runs as offline runs of Weights & Biases below this folder, too")
+  app.add_option("--wandb", request.wandb, "also write the runs as offline runs of Weights & Biases below this folder")
       ->type_name("FOLDER");
-  app.add_flag("--live", request.is_live, "write the page anew while the runs go on; a page that is open follows");
-  app.add_option("--interval", request.interval_s, "seconds between two pages of --live")
+  app.add_flag("--live", request.is_live, "rewrite the page while the runs go on; an open page follows");
+  app.add_option("--interval", request.interval_s, "with --live: seconds between updates")
       ->check(CLI::Range(0.5, 3600.0))
       ->capture_default_str();
   if (!parse_arguments(application, app, argc, argv)) return 0;

@@ -21,32 +21,30 @@ namespace {
 
 const std::vector<config::ExtraFlag> kTrainFlags = {
     {"init_from", "PATH",
-     "the weights that a run begins with: of a checkpoint, run folder, .safetensors or .pt file; a resumed run has its own"},
+     "initial weights, from a checkpoint, run folder, .safetensors or .pt file; a resumed run keeps its own"},
     {"init_map", "FROM=TO,...",
      "with --init_from: names of the file, as patterns, and those of the model: 'encoder.*=blocks.*,head.*='",
      config::Listed::InFull},
-    {"init_partial", "", "with --init_from: take the weights that fit, leave the others as the seed makes them, and say which",
+    {"init_partial", "", "with --init_from: load the weights that fit, initialise the others from the seed, and say which",
      config::Listed::InFull},
     {"find_lr", "[low=1e-7,high=10,steps=100]",
      "test learning rates instead of training: the rate rises from step to step, and lr_find.svg and .csv in the run folder show "
      "where the loss falls; prints the rate to begin with"},
     {"inject", "FAULTS",
-     "make faults happen on purpose: a file, or for instance 'kill:step=5,phase=backward,rank=1;slow:step=7,seconds=2' (guide: "
-     "troubleshooting)",
+     "inject faults: a file, or for instance 'kill:step=5,phase=backward,rank=1;slow:step=7,seconds=2' (guide: troubleshooting)",
      config::Listed::InFull},
-    {"measure_peak", "", "measure the peak that MFU refers to again, though one is kept for this processor",
-     config::Listed::InFull},
+    {"measure_peak", "", "measure MFU's peak again, even if one is stored for this processor", config::Listed::InFull},
     {"memory_snapshot", "FILE", "write a memory snapshot for PyTorch's memory viewer; rank R > 0 writes FILE.R",
      config::Listed::InFull},
     {"world", "N", "plan for N processes, with --dry_run; prints the groups of ranks and their placement on nodes"},
-    {"nodes", "M", "with --world: on M nodes", config::Listed::InFull},
+    {"nodes", "M", "with --world: number of nodes", config::Listed::InFull},
     {"profile", "[wait=1,warmup=1,active=3,repeat=1]",
      "trace every operator of a few steps: profile/*.pt.trace.json in the run folder, for TensorBoard and chrome://tracing, and "
      "a table"},
     {"timeline", "", "draw what the step and every reading thread does: profile/timeline.svg and .json in the run folder"},
-    {"profile_epoch", "N", "the epoch, from 0, that profile, timeline and NVIDIA's tools look at (default: the run's first)",
+    {"profile_epoch", "N", "epoch, from 0, for profile, timeline and NVIDIA's tools (default: the run's first)",
      config::Listed::InFull},
-    {"profile_steps", "A-B", "the steps of that epoch, from 0 (default: all)", config::Listed::InFull}};
+    {"profile_steps", "A-B", "steps of that epoch, from 0 (default: all)", config::Listed::InFull}};
 
 }  // namespace
 

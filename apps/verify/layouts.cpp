@@ -53,17 +53,17 @@ int verify_layouts(Application& application, int argc, char** argv) {
       ->check(CLI::Range(2, 64))
       ->capture_default_str();
   app.add_option("--model", arguments.model, "a model that has a plan")->capture_default_str();
-  app.add_option("--deadline_s", arguments.deadline_s, "of a collective; then all ranks stop and name the missing ones")
+  app.add_option("--deadline_s", arguments.deadline_s, "deadline of a collective; then all ranks stop and name the missing ones")
       ->check(CLI::Range(1, 86400))
       ->capture_default_str();
   app.add_option("--hang-rank", arguments.hang_rank, "this rank waits at its start for a debugger");
-  app.add_option("--device", arguments.device, "of the ranks: cpu, cuda or auto")->capture_default_str();
+  app.add_option("--device", arguments.device, "device of the ranks: cpu, cuda or auto")->capture_default_str();
   app.add_option("--sample", arguments.sample,
                  cat("layouts drawn at random from the full product, beside the others (pairs: ", kSample, ")"))
       ->check(CLI::Range(0, 1000000));
-  app.add_option("--seed", arguments.seed, "of the sample; without it another one each time, which is printed");
+  app.add_option("--seed", arguments.seed, "seed of the sample; default: random, and printed");
   app.add_option("--checkpoint_folder", arguments.checkpoint_folder,
-                 "where checkpoints go from one layout to another; all ranks see it")
+                 "folder for checkpoints between layouts; shared by all ranks")
       ->capture_default_str();
   if (!parse_arguments(application, app, argc, argv)) return 0;
   train::device_named(arguments.device);

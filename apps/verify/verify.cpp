@@ -92,7 +92,7 @@ int verb_verify(Application& application, int argc, char** argv) {
   app.add_option("--amp_mode", amp_mode,
                  "fp32, bf16 or fp16 instead of the case's own precision: forward and loss by derived bounds")
       ->check(CLI::IsMember({"fp32", "bf16", "fp16"}));
-  app.add_option("--threads", threads, "threads; 0 takes the cores of this process")
+  app.add_option("--threads", threads, "threads; 0 = the cores of this process")
       ->capture_default_str()
       ->check(CLI::Range(0, 4096));
   app.add_flag("--brief", brief, "print only the tensors that fail");
