@@ -61,8 +61,7 @@ GlobalOptions parse_global_options(std::span<char*> arguments) {
       ++i;
       if (argument == "--plugin") options.plugins.emplace_back(arguments[i]);
     } else if (argument.starts_with("-")) {
-      throw ConfigError("welkin", cat("unknown option: option=", argument),
-                        "Options of a verb stand after it. Run welkin --help");
+      throw ConfigError("welkin", cat("unknown option: option=", argument), "Options of a verb follow it. Run welkin --help");
     } else {
       options.typed.assign(arguments.begin(), arguments.begin() + static_cast<std::ptrdiff_t>(i));
       options.rest.assign(arguments.begin() + static_cast<std::ptrdiff_t>(i), arguments.end());

@@ -34,7 +34,7 @@ train::interchange::InitialWeights initial_weights(const config::CommandLine& li
 std::optional<train::LrRangeOptions> lr_range_of(const config::CommandLine& line, const config::Resolved& resolved) {
   if (!has_flag(line, "find_lr")) return {};
   if (resolved.config.loop.resume) {
-    throw ConfigError("command line", "--find_lr begins a run of its own: it goes not together with --resume",
+    throw ConfigError("command line", "--find_lr begins a run of its own: it cannot be combined with --resume",
                       "Give the weights of the run with --init_from");
   }
   return train::parse_lr_range(text_flag(line, "find_lr"));
@@ -63,7 +63,7 @@ std::unique_ptr<train::FaultInjector> faults_of(const config::CommandLine& line,
 
 void check_elastic(const launch::RankInfo& place, const config::Resolved& resolved, bool finds_lr) {
   if (place.elastic.empty() || !(finds_lr || resolved.config.switches.enable_benchy)) return;
-  throw ConfigError("elastic", cat("what measures needs the same ranks to its end: ", finds_lr ? "--find_lr" : "--enable_benchy"),
+  throw ConfigError("elastic", cat("a measurement needs the same ranks to its end: ", finds_lr ? "--find_lr" : "--enable_benchy"),
                     "Leave --elastic out");
 }
 

@@ -125,8 +125,9 @@ void check_elastic(const LaunchArguments& arguments) {
     throw ConfigError("launch", cat("only train goes on with other ranks: verb=", arguments.verb.front()), "Leave --elastic out");
   }
   if (arguments.sbatch) {
-    throw ConfigError("launch", "a job script of --sbatch starts its ranks by srun, which knows no rounds: --elastic, --sbatch",
-                      "Leave one of them out; the guide has a job script for elastic jobs (docs/guide/elastic.md)");
+    throw ConfigError(
+        "launch", "a job script of --sbatch starts its ranks by srun, which does not support elastic rounds: --elastic, --sbatch",
+        "Leave one of them out; the guide has a job script for elastic jobs (docs/guide/elastic.md)");
   }
 }
 
@@ -268,8 +269,8 @@ LaunchArguments parse_launch(const std::vector<std::string>& given) {
     } else {
       const auto close = nearest(name, option_names());
       throw ConfigError("launch", cat("unknown option: option=", name),
-                        close.empty() ? "Options of the verb stand after --. Run welkin launch --help"
-                                      : cat("Did you mean: ", join(close, ", "), "? Options of the verb stand after --"));
+                        close.empty() ? "Options of the verb follow --. Run welkin launch --help"
+                                      : cat("Did you mean: ", join(close, ", "), "? Options of the verb follow --"));
     }
   }
   if (arguments.elastic && arguments.num_local == 0 && arguments.num_nodes == 1) arguments.num_local = arguments.elastic->most;

@@ -116,7 +116,7 @@ std::vector<DsKey> ds_optimizer_keys() {
       {"optimizer.params.torch_adam", NoEffect, "", "one implementation, equal to PyTorch's"},
       {"optimizer.params.fused", NoEffect, "", "updates are always fused"},
       {"optimizer.params.foreach", NoEffect, "", "updates are always fused"},
-      {"optimizer.params.set_grad_none", NoEffect, "", "gradients are let go"},
+      {"optimizer.params.set_grad_none", NoEffect, "", "gradients are freed"},
       {"optimizer.params.bias_correction", Combined, "optimizer.optimizer", "must be true"},
       {"optimizer.params.amsgrad", OnlyOff, "", "There is no amsgrad: say false"},
       {"optimizer.params.max_grad_norm", OnlyOff, "", "Say gradient_clipping instead", nullptr, "0.0"},

@@ -122,7 +122,7 @@ void DsReader::unknown(const std::string& name) {
   static const std::vector<std::string> names = ds_names();
   const auto near = problems_.full() ? std::vector<std::string>{} : nearest(name, names);
   problem(name, "is unknown",
-          near.empty() ? "All keys stand in docs/reference/ds_config.md" : cat("Nearest: ", join(near, ", ")));
+          near.empty() ? "All keys are listed in docs/reference/ds_config.md" : cat("Nearest: ", join(near, ", ")));
 }
 
 DsWhole read_ds_whole(DsReader& reader, std::string_view name, int64_t least) {

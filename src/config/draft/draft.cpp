@@ -29,7 +29,7 @@ void unknown_key(Draft& draft, const std::string& name, std::string_view value, 
   const auto near = draft.problems.full() ? std::vector<std::string>{} : nearest(name, all_key_names());
   const std::string shown = value.size() > 60 ? cat(value.substr(0, 60), "...") : std::string(value);
   draft.problems.add(source.place, cat("unknown key: ", name, shown.empty() ? "" : "=", shown),
-                     near.empty() ? "All keys stand in docs/reference/keys.md" : cat("Nearest: ", join(near, ", ")));
+                     near.empty() ? "All keys are listed in docs/reference/keys.md" : cat("Nearest: ", join(near, ", ")));
 }
 
 // The tutorials' rule: the string None at the top level of a configuration is null.

@@ -118,7 +118,7 @@ std::string full_text(const HelpPage& page) {
              "--sp stand for --tensor_parallel, --context_parallel, --pipeline_parallel, --sequence_parallel.\n"
              "{sc21, ...}: tutorials that have the flag.\n",
              grouped(all_flags(page.extra), full_row),
-             "\nAll keys that --set takes stand in docs/reference/keys.md. Exit codes: 0 done, 2 usage or\n"
+             "\nAll keys for --set are listed in docs/reference/keys.md. Exit codes: 0 done, 2 usage or\n"
              "configuration, 3 data, 4 communication, 5 checkpoint, 6 a device that computes wrong numbers, 130\n"
              "interrupted with nothing to show for it, 1 anything else.\n");
 }

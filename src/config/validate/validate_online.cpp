@@ -32,7 +32,7 @@ void refuse_keys_of_files(Draft& draft) {
   for (const auto& [path, is_given] : keys) {
     if (!is_given) continue;
     draft.problems.add(draft.place(path),
-                       cat("pairs that a program hands over have no such thing: ", draft.show(path), ", dataset=", kOnline),
+                       cat("pairs that a program hands over do not support this: ", draft.show(path), ", dataset=", kOnline),
                        "Leave it out; the program puts into a pair what the model is to see");
   }
 }

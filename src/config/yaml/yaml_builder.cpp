@@ -110,7 +110,7 @@ void YamlBuilder::accept_key(const YamlScalar& scalar) {
   frame.is_merge = scalar.plain && scalar.text == kMergeKey;
   const auto [earlier, is_new] = frame.key_lines.emplace(frame.key, scalar.mark.line);
   if (is_new) return;
-  fail(scalar.mark, cat("the key stands twice in one mapping: key=", frame.key, ", first line=", earlier->second),
+  fail(scalar.mark, cat("the key occurs twice in one mapping: key=", frame.key, ", first line=", earlier->second),
        "Remove one of them; a preset overrides what it inherits without repeating it");
 }
 

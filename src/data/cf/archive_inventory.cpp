@@ -180,7 +180,7 @@ class InventoryTaker {
     if (!variable.first().has_time) {
       if (variable.pieces.size() == 1) return;
       throw DataError("data",
-                      cat("a variable without times stands twice: variable=", variable.name,
+                      cat("a variable without times occurs twice: variable=", variable.name,
                           ", path=", variable.pieces[0].path.string(), ", other=", variable.pieces[1].path.string()),
                       "Name a folder that holds one data set");
     }
@@ -194,7 +194,7 @@ class InventoryTaker {
     const auto twice = std::ranges::adjacent_find(variable.places, {}, &TimePlace::seconds);
     if (twice == variable.places.end()) return;
     throw DataError("data",
-                    cat("a time stands twice: variable=", variable.name, ", time=", format_date(found_.calendar, twice->seconds),
+                    cat("a time occurs twice: variable=", variable.name, ", time=", format_date(found_.calendar, twice->seconds),
                         ", path=", variable.pieces[twice->piece].path.string(),
                         ", other=", variable.pieces[(twice + 1)->piece].path.string()),
                     "Name a folder that holds one data set, one member and one version of it");

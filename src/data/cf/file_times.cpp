@@ -87,7 +87,7 @@ void check_time_order(const FileTimes& times, std::string_view path, std::string
     if (!(step > 0)) {
       throw DataError("data",
                       cat("the times of a file do not increase: path=", path, ", dataset=", name, ", step=", i, unit, step),
-                      "Sort the file by time, without times that stand twice");
+                      "Sort the file by time, without times that occur twice");
     }
     shortest = i == 0 ? step : std::min(shortest, step);
   }

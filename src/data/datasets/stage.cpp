@@ -71,7 +71,7 @@ bool is_good_copy(const StagedPaths& paths, const std::string& note) {
   std::error_code error;
   if (!fs::exists(paths.copy, error)) return false;
   if (!fs::exists(paths.note, error)) {
-    throw DataError("stage", cat("a file that Welkin did not write stands where a copy belongs: path=", paths.copy.string()),
+    throw DataError("stage", cat("a file that Welkin did not write is in the place of a copy: path=", paths.copy.string()),
                     "Choose another --stage folder, or move that file away");
   }
   if (read_file(paths.note, 1 << 16) != note) return false;

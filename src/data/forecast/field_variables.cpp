@@ -32,8 +32,8 @@ GridTurn turn_onto(const SampleSpec& truth, const GridAxes& to, const GridAxes& 
   if (turn && height == truth.target.shape.at(1) && width == truth.target.shape.at(2)) return *turn;
   const std::string places = turn ? "" : cat(", ", difference_of_grids(to.latitude, to.longitude, from.latitude, from.longitude));
   throw DataError(source.component,
-                  cat(source.subject, " stands on another grid than the truth: path=", source.path, ", grid=", height, " x ",
-                      width, ", truth=", truth.target.shape[1], " x ", truth.target.shape[2], places),
+                  cat(source.subject, " is on another grid than the truth: path=", source.path, ", grid=", height, " x ", width,
+                      ", truth=", truth.target.shape[1], " x ", truth.target.shape[2], places),
                   source.remedy_of_grid);
 }
 

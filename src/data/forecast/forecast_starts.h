@@ -16,7 +16,7 @@ struct StartNeeds {
 };
 
 // "newest", "all", or dates such as 2019-03-25T06,2019-03-26; in seconds, ascending. "all" leaves out starts without what they
-// need. ConfigError for a date that cannot be read or stands twice; DataError for one without it.
+// need. ConfigError for a date that cannot be read or occurs twice; DataError for one without it.
 std::vector<int64_t> choose_starts(const FieldStates& states, const std::string& from, const StartNeeds& needs);
 
 }  // namespace welkin::data

@@ -44,7 +44,7 @@ class NpyDictionary {
     expect(':');
     bool& seen = key == "descr" ? has_descr_ : key == "fortran_order" ? has_order_ : has_shape_;
     if (key != "descr" && key != "fortran_order" && key != "shape") refuse("an unknown key");
-    if (seen) refuse("a key stands twice");
+    if (seen) refuse("a key occurs twice");
     seen = true;
     if (key == "descr") {
       read_descr();

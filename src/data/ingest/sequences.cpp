@@ -56,7 +56,7 @@ class SequenceSorter {
     };
     throw DataError(
         "ingest",
-        cat("one field stands twice: channel=", plan_.feeds[feed].name, ", time=", format_date(plan_.calendar, first.time),
+        cat("one field occurs twice: channel=", plan_.feeds[feed].name, ", time=", format_date(plan_.calendar, first.time),
             ", member=", first.member, ", files=", file(first), " ", file(second)),
         "Choose with --duplicates first or --duplicates last, or give fewer files");
   }

@@ -239,7 +239,7 @@ std::unique_ptr<Dataset> open_online(const config::RunConfig& config, Split spli
     throw ConfigError(
         "online",
         split == Split::Train
-            ? "nobody hands pairs over: dataset=online"
+            ? "no program provides pairs: dataset=online"
             : cat("the pairs held out were not kept: valid_data_path=", config.data.valid_data_path, ", file=pairs.h5"),
         split == Split::Train ? "Such a run is started by a program, with welkin_train_open() (guide: coupling)"
                               : "Name a folder for them with valid_data_path before the run begins");

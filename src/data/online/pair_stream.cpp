@@ -123,7 +123,7 @@ int64_t PairStream::given() const {
 std::string PairStream::text() const {
   const auto in_hundredths = [](double seconds) { return std::round(seconds * 100) / 100; };
   const std::lock_guard lock(mutex_);
-  return cat("Pairs: ", given_, ". Steps waited ", in_hundredths(awaited_s_), " s for them, and who handed them over ",
+  return cat("Pairs: ", given_, ". Steps waited ", in_hundredths(awaited_s_), " s for them, and the program that gave them ",
              in_hundredths(waited_s_), " s for a place");
 }
 

@@ -35,7 +35,7 @@ void check_sizes(const BatchJob& job, bool has_short) {
     const bool is_nodes = key == "nodes" || (has_short && key == "N");
     const bool is_tasks = key == "ntasks" || key == "ntasks-per-node" || (has_short && key == "n");
     if (!is_nodes && !is_tasks) continue;
-    throw ConfigError("launch", cat("the script says it itself, by what it starts: batch=", key, "=", value),
+    throw ConfigError("launch", cat("the script sets this from what it starts: batch=", key, "=", value),
                       is_nodes ? "Give --nnodes" : "Give the processes of a node as -n");
   }
 }

@@ -26,7 +26,7 @@ namespace {
 constexpr std::string_view kDoctorUsage =
     "usage: welkin doctor [OPTIONS] [PATH...]\n"
     "\n"
-    "Says what this machine and job offer and what will hurt: green, amber or red, with what to do.\n"
+    "Shows what this machine and job offer, and problems to expect: green, amber or red, with what to do.\n"
     "Paths: folders of data and logs, whose file systems are measured. Within a job of several ranks\n"
     "(srun -N2 welkin doctor) all ranks connect to each other.\n"
     "\n";

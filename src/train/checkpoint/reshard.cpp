@@ -118,8 +118,8 @@ std::vector<CheckpointGroup> groups_of_rank(const Checkpoint& checkpoint, const 
 
 ReshardReport reshard(const Checkpoint& source, int64_t shards, const fs::path& target) {
   if (fs::exists(target)) {
-    throw CheckpointError("checkpoint", cat("there is something already: path=", target.string()),
-                          "Name a folder that is not there");
+    throw CheckpointError("checkpoint", cat("the path exists already: path=", target.string()),
+                          "Name a folder that does not exist");
   }
   CheckpointIndex index = source.index();
   index.files.clear();

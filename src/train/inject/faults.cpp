@@ -152,7 +152,7 @@ std::vector<Fault> parse_faults(const std::string& text_or_file, int64_t world_s
     }
   }
   if (faults.empty())
-    throw ConfigError("inject", cat("there is no fault in it: inject=", text_or_file), "Write for instance kill:step=5");
+    throw ConfigError("inject", cat("it names no fault: inject=", text_or_file), "Write for instance kill:step=5");
   return faults;
 }
 

@@ -150,8 +150,7 @@ void write_package(const State& state, const data::SampleSpec& spec, const confi
                    const fs::path& out) {
   std::error_code ignored;
   if (fs::exists(out, ignored)) {
-    throw ConfigError("package", cat("there is something already: path=", out.string()),
-                      "Give another name, or take it away first");
+    throw ConfigError("package", cat("the path exists already: path=", out.string()), "Give another name, or take it away first");
   }
   fs::path folder = out;
   folder += ".partial";

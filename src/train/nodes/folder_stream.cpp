@@ -129,11 +129,12 @@ std::unique_ptr<AsideFolder> receive_folder(const parallel::Group& group, int64_
   parallel::start_receive(group, length, from).wait();
   const auto bytes = length.item<int64_t>();
   if (bytes == 0) return nullptr;
-  if (bytes < 0 || bytes > kLongestListing) throw CommError("parallel", "a list of files is of no use", "Start the run again");
+  if (bytes < 0 || bytes > kLongestListing)
+    throw CommError("parallel", "a received list of files is invalid", "Start the run again");
   at::Tensor text = at::empty({bytes}, at::kByte);
   parallel::start_receive(group, text, from).wait();
   const auto files = parse_listing({static_cast<const char*>(text.const_data_ptr()), static_cast<size_t>(bytes)});
-  if (!files) throw CommError("parallel", "a list of files is of no use", "Start the run again");
+  if (!files) throw CommError("parallel", "a received list of files is invalid", "Start the run again");
   std::unique_ptr<AsideFolder> aside;
   std::string problem;
   try {

@@ -91,7 +91,7 @@ std::string to_text(const Inventory& found) {
 }
 
 [[noreturn]] void refuse_inventory() {
-  throw CommError("parallel", "what a node tells of its checkpoints is of no use", "Start the run again");
+  throw CommError("parallel", "a node sent an invalid list of its checkpoints", "Start the run again");
 }
 
 Inventory inventory_in(const std::string& text) {
@@ -186,11 +186,11 @@ bool bring_to_all_nodes(const parallel::Group& world, const NodeMap& map, const 
   };
   for (const auto& [name, bytes] : reference.wanted) {
     if (holder_of(name) < map.num_nodes()) continue;
-    throw CheckpointError("checkpoint", cat("a file of it is whole on no node: path=", folder.string(), ", file=", name),
+    throw CheckpointError("checkpoint", cat("no node has a whole copy of a file: path=", folder.string(), ", file=", name),
                           "Use another checkpoint of the run; a resume takes the newest good one by itself");
   }
   if (reference.wanted.empty()) {
-    throw CheckpointError("checkpoint", cat("it is whole on no node: path=", folder.string()),
+    throw CheckpointError("checkpoint", cat("no node has a whole copy: path=", folder.string()),
                           "Use another checkpoint of the run; a resume takes the newest good one by itself");
   }
   const Inventory& own = nodes[static_cast<size_t>(map.node)];

@@ -42,7 +42,7 @@ parallel::DataParallelOptions data_parallel_options(const config::ParallelConfig
 void check_spectral(const Layout& layout, const config::RunConfig& config) {
   if (config.loss.spectral_weight == 0 || layout.shard.is_whole()) return;
   throw ConfigError("loss",
-                    cat("ranks that share a sample have parts of its rows, of which nobody knows the spectrum: spectral_weight=",
+                    cat("ranks that share a sample hold parts of its rows, so no rank can compute the spectrum: spectral_weight=",
                         config.loss.spectral_weight, ", context_parallel=", config.parallel.context_parallel,
                         ", spatial=", config::text_of(config.parallel.spatial)),
                     config.parallel.spatial.size() == 1 ? "Set context_io to gathered, or spectral_weight to 0"

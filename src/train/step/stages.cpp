@@ -73,7 +73,7 @@ void check_readers(const Segments& segments, const std::vector<parallel::StageRa
       const model::Segment& segment = segments[static_cast<size_t>(i)];
       if (!segment.reads_input) continue;
       throw ConfigError("parallel",
-                        cat("of a rollout a block between the first and the last stage may not look at the model's input: model=",
+                        cat("in a rollout no block between the first and the last stage may read the model's input: model=",
                             source.config.model.model, ", block=", segment.name,
                             ", multistep=", source.config.loss.multistep.most(), ", stages=", parallel::text_of(stages)),
                         "Set Segment::reads_input to false where it does not, or multistep to 1, or move it by pipeline_split");

@@ -201,7 +201,7 @@ const parallel::RankTest kRolloutsRefused("pipeline_rollouts_refused", [](parall
   } catch (const ConfigError& error) {
     EXPECT_THAT(
         error.what(),
-        testing::HasSubstr("of a rollout a block between the first and the last stage may not look at the model's input: "
+        testing::HasSubstr("in a rollout no block between the first and the last stage may read the model's input: "
                            "model=looking, block=layers.1, multistep=2, stages=0,1,2,3. Set Segment::reads_input to false"));
   }
 });

@@ -80,7 +80,7 @@ class NeighbourCopies(RanksCase):
         self.run_nodes(2, self.folder / "logs", *self.place(interval=7), "--resume")
         log = log_text(self.folder / "logs")
         self.assertIn(f"On node 1 a file is damaged: path={self.disk(1)}/step_7/model.safetensors", log)
-        self.assertRegex(log, r"WARNING - \[checkpoint\] a file of it is whole on no node: path=\S+/step_7, file=model\.safetensors")
+        self.assertRegex(log, r"WARNING - \[checkpoint\] no node has a whole copy of a file: path=\S+/step_7, file=model\.safetensors")
         self.assertRegex(log, r"Resumed at step [56] from \S+/logs/run/2GPU/00/checkpoints/step_[56]")
         self.assert_whole(self.folder / "logs")
 

@@ -97,11 +97,11 @@ class HostileYaml(BadInputCase):
 
     def test_duplicate_key(self):
         text = PLAIN + "  depth: 2\n"
-        self.refuse(text, f"run.yaml:{len(text.splitlines())}: the key stands twice in one mapping: key=depth", f"first line={line_of(PLAIN, 'depth')}",
+        self.refuse(text, f"run.yaml:{len(text.splitlines())}: the key occurs twice in one mapping: key=depth", f"first line={line_of(PLAIN, 'depth')}",
                     "Remove one of them")
 
     def test_duplicate_preset(self):
-        self.refuse(PLAIN + PLAIN, "the key stands twice in one mapping: key=base, first line=1")
+        self.refuse(PLAIN + PLAIN, "the key occurs twice in one mapping: key=base, first line=1")
 
     def test_billion_laughs(self):
         lines = ["a0: &a0 [x, x, x, x, x, x, x, x, x, x]"]

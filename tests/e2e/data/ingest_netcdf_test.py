@@ -135,7 +135,7 @@ class Netcdf(IngestCase):
         self.assertEqual(sorted(path.name for path in (self.out / "train").iterdir()), ["segment0000_2001.h5", "segment0001_2001.h5"])
         self.write("c.nc", {"t": (("time", "lat", "lon"), values, {})}, times=[3, 4, 5, 6])
         self.out = self.root / "out2"
-        self.assertIn("one field stands twice: channel=t, time=2001-01-01T03:00:00", self.run_ingest(folder).stderr)
+        self.assertIn("one field occurs twice: channel=t, time=2001-01-01T03:00:00", self.run_ingest(folder).stderr)
 
     def test_bad_files(self):
         folder = self.write("a.nc", {"t": (("time", "lat", "lon"), np.ones((4, 3, 4), np.float32), {})})

@@ -195,7 +195,7 @@ class Online(unittest.TestCase):
         self.assertEqual((progress.step, progress.total_steps, progress.is_running, progress.pairs), (5, 5, 0, codes.count(0)))
         self.assertTrue(np.isfinite(progress.valid_loss))
         training.close()
-        self.assertRegex(self.log(training.folder), r"Pairs: \d+\. Steps waited \S+ s for them, and who handed them over \S+ s for a place")
+        self.assertRegex(self.log(training.folder), r"Pairs: \d+\. Steps waited \S+ s for them, and the program that gave them \S+ s for a place")
 
     def test_a_resumed_run_is_normalised_as_it_began(self):
         options = self.options()
@@ -250,8 +250,8 @@ class Online(unittest.TestCase):
 
     def test_errors_are_codes_and_text(self):
         cases = [({"dataset": "era5"}, "this run reads its own data: dataset=era5"), ({"in_channels": []}, "the channels of the pairs have no names"),
-                 ({"online_pairs": 7}, "fewer pairs are held than two batches: online_pairs=7"), ({"history": 2}, "pairs that a program hands over have no such thing: history=2"),
-                 ({"online_uses": 0}, "online_uses"), ({"multistep": 2}, "have no such thing: multistep=2")]
+                 ({"online_pairs": 7}, "fewer pairs are held than two batches: online_pairs=7"), ({"history": 2}, "pairs that a program hands over do not support this: history=2"),
+                 ({"online_uses": 0}, "online_uses"), ({"multistep": 2}, "do not support this: multistep=2")]
         for change, text in cases:
             self.refused(text, lambda change=change: self.training(*self.options(FIELDS | change)))
         self.refused("unknown flag: --unheard_of", lambda: self.training("--unheard_of"))
@@ -287,7 +287,7 @@ class Online(unittest.TestCase):
         self.refused("absent.pt", failing.close, CHECKPOINT)
         done = run(BINARY, "train", *self.options(logs="alone"))
         self.assertEqual(done.returncode, USAGE)
-        self.assertIn("[online] nobody hands pairs over: dataset=online. Such a run is started by a program, with welkin_train_open()", done.stderr)
+        self.assertIn("[online] no program provides pairs: dataset=online. Such a run is started by a program, with welkin_train_open()", done.stderr)
 
     def test_the_c_program_goes_on_while_the_buffer_is_full(self):
         program = self.root / "train_model"

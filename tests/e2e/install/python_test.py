@@ -180,7 +180,7 @@ class Runs(PythonCase):
 
     def refuses(self, package):
         done = run(BINARY, "ckpt", "package", self.trained.folder, package)
-        self.assertEqual((done.returncode, "[package] there is something already: path=" in done.stderr), (2, True), done.stderr)
+        self.assertEqual((done.returncode, "[package] the path exists already: path=" in done.stderr), (2, True), done.stderr)
         done = run(BINARY, "ckpt", "package", self.trained.folder)
         self.assertIn("takes a run folder and the folder to make", done.stderr)
         other = self.root / "other_stds.npy"

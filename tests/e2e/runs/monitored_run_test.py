@@ -87,7 +87,7 @@ class MonitoredRun(unittest.TestCase):
         self.assertTrue(table["lr"].is_monotonic_increasing)
         self.assertIn("<svg", (self.folder_of() / "lr_find.svg").read_text())
         self.train("--set", f"lr={rate}")
-        self.assertIn("goes not together with --resume", self.train("--find_lr", "--resume", code=2).stderr)
+        self.assertIn("cannot be combined with --resume", self.train("--find_lr", "--resume", code=2).stderr)
 
     def test_fine_tuning_as_the_guide_has_it(self):
         self.train()

@@ -135,7 +135,7 @@ ZarrEncoding parse_encoding(const Json& list, const ZarrArray& array, std::strin
     const auto [name, settings] = named_settings(item, "codecs", source);
     if (name == "sharding_indexed") throw ZarrRefusal{"codec sharding_indexed inside other codecs"};
     if (name == "bytes") {
-      if (has_bytes) refuse_json(source, "codecs", "bytes stands twice");
+      if (has_bytes) refuse_json(source, "codecs", "bytes occurs twice");
       has_bytes = true;
       encoding.big_endian = is_big_endian(settings, source);
     } else if (name == "transpose" && !has_bytes) {

@@ -55,7 +55,7 @@ TEST(Validate, UnknownKeys) {
   EXPECT_THAT(resolve_error("base:\n  model: vit\n  num_epoch: 3\n  global_batch_size: 4\n  num_iters: 1\n"),
               HasSubstr("[config] run.yaml:3: unknown key: num_epoch=3. Nearest: num_epochs"));
   EXPECT_THAT(resolve_error(test::kVitFile, {"--set=qqqqqq=3"}),
-              HasSubstr("--set qqqqqq: unknown key: qqqqqq=3. All keys stand in docs/reference/keys.md."));
+              HasSubstr("--set qqqqqq: unknown key: qqqqqq=3. All keys are listed in docs/reference/keys.md."));
   EXPECT_THAT(resolve_error("base:\n  model: vit\n  lr_schedule: {start: 3}\n"),
               HasSubstr("run.yaml:3: unknown key: lr_schedule.start=3"));
   EXPECT_THAT(resolve_error("modl: vit\nbase: {}\n"), HasSubstr("run.yaml:1: unknown key: modl=vit. Nearest: model"));

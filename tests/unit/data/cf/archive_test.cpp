@@ -196,7 +196,7 @@ TEST_F(ArchiveTest, FilesThatDoNotFitTogetherAreRefused) {
   EXPECT_THAT([&] { open({"tas", "hus"}); }, ThrowsMessage<DataError>(HasSubstr("files have different calendars")));
   write_variable(folder_ / "tas_again.nc", {.first_day = 3, .steps = 1});
   EXPECT_THAT([&] { open({"tas"}); },
-              ThrowsMessage<DataError>(AllOf(HasSubstr("a time stands twice: variable=tas"), HasSubstr("tas_again.nc"))));
+              ThrowsMessage<DataError>(AllOf(HasSubstr("a time occurs twice: variable=tas"), HasSubstr("tas_again.nc"))));
 }
 
 TEST(FieldSourceTest, TimesAndLevelsAreOfArchives) {

@@ -99,7 +99,7 @@ TEST(Stage, WhatItDidNotWriteStays) {
   write_text(copy, "mine");
   EXPECT_THAT([&] { staging.copy(); },
               ThrowsMessage<DataError>(
-                  HasSubstr(cat("[stage] a file that Welkin did not write stands where a copy belongs: path=", copy.string(),
+                  HasSubstr(cat("[stage] a file that Welkin did not write is in the place of a copy: path=", copy.string(),
                                 ". Choose another --stage folder, or move that file away."))));
   EXPECT_EQ(read_file(copy, 100), "mine");
 }

@@ -99,7 +99,7 @@ TEST(NpyFileTest, HostileHeadersAreRefusedWithTheReason) {
   EXPECT_THAT(refusal(npy_bytes("{'descr': [('a', '<f4')], 'fortran_order': False, 'shape': ()}", four)),
               HasSubstr("a structured array"));
   EXPECT_THAT(refusal(npy_bytes("{'descr': '<f4', 'descr': '<f4', 'fortran_order': False, 'shape': ()}", four)),
-              HasSubstr("a key stands twice"));
+              HasSubstr("a key occurs twice"));
   EXPECT_THAT(refusal(npy_bytes("{'descr': '<f4', 'fortran_order': 1, 'shape': ()}", four)), HasSubstr("neither True nor False"));
   EXPECT_THAT(refusal(npy_bytes("{'descr': '<f4', 'fortran_order': False, 'shape': (-1,)}", four)), HasSubstr("no size"));
   EXPECT_THAT(refusal(npy_bytes("{'descr': '<f4', 'fortran_order': False, 'shape': (9223372036854775807, 9)}", four)),

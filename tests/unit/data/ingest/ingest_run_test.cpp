@@ -189,7 +189,7 @@ TEST(IngestRun, DuplicatesNeedADecision) {
   EXPECT_THAT(
       failure_of(options),
       HasSubstr(
-          "one field stands twice: channel=t2m, time=2001-01-01T02:00:00, member=0, files=a.nc b.nc. Choose with --duplicates"));
+          "one field occurs twice: channel=t2m, time=2001-01-01T02:00:00, member=0, files=a.nc b.nc. Choose with --duplicates"));
   options.duplicates = in::DuplicatePolicy::First;
   run_ingest(options);
   EXPECT_EQ(fields_of(place.out() / "train/2001.h5")[12], 2.0f);

@@ -142,7 +142,7 @@ TEST(OnlineData, WhatDoesNotFitIsRefused) {
   says({.latitude = {100, 0}}, Split::Train, "no place on the globe: latitude[0]=100, allowed=-90 to 90");
   says({.latitude = {10, std::nan("")}}, Split::Train, "no place on the globe: latitude[1]=");
   says({.longitude = {0, 1e5}}, Split::Train, "no place on the globe: longitude[1]=100000");
-  says({}, Split::Train, "nobody hands pairs over");
+  says({}, Split::Train, "no program provides pairs");
   says({}, Split::Valid, "the pairs held out were not kept");
   EXPECT_THROW(open_online(config, Split::Train, {}, stream_of(config, {})), DataError);
 }

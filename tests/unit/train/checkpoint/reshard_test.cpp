@@ -75,7 +75,7 @@ TEST(Reshard, LeavesWhatIsThere) {
     reshard(Checkpoint(folder / "step_7"), 2, folder / "step_7");
     ADD_FAILURE() << "no error";
   } catch (const CheckpointError& error) {
-    EXPECT_THAT(error.what(), HasSubstr("there is something already: path="));
+    EXPECT_THAT(error.what(), HasSubstr("the path exists already: path="));
   }
 }
 

@@ -74,7 +74,7 @@ TEST(Faults, SayWhatIsWrongWithThem) {
   EXPECT_EQ(refusal_of("kill:5"), "[inject] a value without a name: 5: fault=kill:5. Write for instance kill:step=5.");
   EXPECT_EQ(refusal_of("kill:step=5,step=6"),
             "[inject] step is there twice: fault=kill:step=5,step=6. Write each value once; faults are separated by ;.");
-  EXPECT_EQ(refusal_of(" ; "), "[inject] there is no fault in it: inject= ; . Write for instance kill:step=5.");
+  EXPECT_EQ(refusal_of(" ; "), "[inject] it names no fault: inject= ; . Write for instance kill:step=5.");
 }
 
 TEST(Faults, TheNewestCheckpointIsDamaged) {
