@@ -25,7 +25,7 @@ namespace welkin::apps {
 namespace {
 
 const std::vector<config::ExtraFlag> kForecastFlags = {
-    {"from", "TIME", "start times: newest (default), all, or dates such as 2019-03-25T06,2019-03-26T06"},
+    {"from", "TIME", "where to start: newest (default), all, or dates such as 2019-03-25T06,2019-03-26T06"},
     {"steps", "N", "number of steps (default: 1)"},
     {"members", "M", "number of ensemble members (default: 1)"},
     {"output", "FILE", "file to write, NAME.zarr or NAME.nc; must not exist"},

@@ -21,7 +21,7 @@ namespace {
 
 const std::vector<config::ExtraFlag> kTrainFlags = {
     {"init_from", "PATH",
-     "initial weights, from a checkpoint, run folder, .safetensors or .pt file; a resumed run keeps its own"},
+     "initial weights: from a checkpoint, run folder, .safetensors or .pt file; a resumed run keeps its own"},
     {"init_map", "FROM=TO,...",
      "with --init_from: names of the file, as patterns, and those of the model: 'encoder.*=blocks.*,head.*='",
      config::Listed::InFull},
