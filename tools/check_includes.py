@@ -92,7 +92,7 @@ ROOMS = {
     "model/swin": {"model/base", "model/layers"},
     "model": {"model/afno", "model/base", "model/sfno", "model/swin", "model/unet", "model/vit"},
     "parallel/comm": {"parallel/mesh"},
-    "parallel/c10d": {"parallel/comm", "parallel/store"},
+    "parallel/c10d": {"parallel/comm", "parallel/shared_memory", "parallel/store"},
     "parallel/cuda": {"parallel/c10d"},
     "parallel/elastic": {"parallel/store"},
     "parallel/pipeline": {"parallel/comm", "parallel/mesh", "parallel/shard"},

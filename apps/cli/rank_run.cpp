@@ -27,6 +27,14 @@ namespace {
 
 const char* variable(const char* name) { return std::getenv(name); }
 
+bool wants_shared_memory() {
+  const char* said = variable("WELKIN_SHARED_MEMORY");
+  const std::string choice = said != nullptr ? said : "auto";
+  if (choice == "auto" || choice == "off") return choice == "auto";
+  throw ConfigError("launch", cat("no way for ranks of one host to exchange data: WELKIN_SHARED_MEMORY=", choice),
+                    "Choose auto, or off, which takes TCP");
+}
+
 }  // namespace
 
 launch::RankInfo this_rank_info() { return launch::find_ranks(variable); }
@@ -106,6 +114,7 @@ parallel::WorldOptions world_options(std::chrono::milliseconds timeout) {
   options.secret = launch::job_secret(variable);
   if (const char* name = std::getenv("GLOO_SOCKET_IFNAME")) options.interface = name;
   options.on_hang = end_hanging_rank;
+  options.shared_memory = wants_shared_memory();
   return options;
 }
 

@@ -15,10 +15,10 @@
 #include "core/error.h"
 #include "core/text.h"
 #include "ops/device/device_ops.h"
-#include "parallel/c10d/c10d_gloo.h"
 #include "parallel/c10d/c10d_group.h"
 #include "parallel/c10d/c10d_host_backend.h"
 #include "parallel/c10d/c10d_link_backend.h"
+#include "parallel/c10d/c10d_shared_gloo.h"
 #include "parallel/c10d/c10d_store.h"
 #include "parallel/comm/connection.h"
 #include "parallel/comm/watchdog.h"
@@ -66,6 +66,7 @@ class C10dConnection : public Connection {
   KeyValueStore& kv_store() override { return *services_->kv_store; }
   FlightRecorder& recorder() override { return *services_->recorder; }
   int64_t strangers() const override { return opened_.server ? opened_.server->strangers() : 0; }
+  const std::string& carrier() const override { return carrier_; }
   void trace(const observe::Tracer* tracer) override { services_->tracer = tracer; }
   void close() override;
 
@@ -76,6 +77,7 @@ class C10dConnection : public Connection {
   OpenStore opened_;
   StorePtr store_;
   std::shared_ptr<CallServices> services_ = std::make_shared<CallServices>();
+  std::string carrier_;                        // of the first group
   std::map<std::string, int64_t> times_made_;  // by members: a second group of the same has another key
   std::vector<std::weak_ptr<C10dCommunicator>> communicators_;
   std::unique_ptr<Watchdog> watch_;  // last: it uses the others
@@ -144,8 +146,9 @@ void tell_own_gpu(c10d::Store& store) {
   if (store.add(cat("gpu ", ops::device_ops().gpu_name()), 1) > 1) store.set("gpu is shared", std::vector<uint8_t>{1});
 }
 
+// `carrier`: what carries its calls on the host, in words.
 std::shared_ptr<C10dCommunicator> make_communicator(const ConnectOptions& options, const OpenStore& opened,
-                                                    const std::string& key, const GroupMembers& members) {
+                                                    const std::string& key, const GroupMembers& members, std::string& carrier) {
   const auto prefixed = c10::make_intrusive<c10d::PrefixStore>(key, opened.store);
   const int place = static_cast<int>(members.place);
   const int size = static_cast<int>(members.size());
@@ -154,9 +157,16 @@ std::shared_ptr<C10dCommunicator> make_communicator(const ConnectOptions& option
   gloo->threads = 2;
   if (options.with_gpu) tell_own_gpu(*prefixed);
   gloo->devices.push_back(c10d::ProcessGroupGloo::createDeviceForHostname(options.own_address));
-  c10::intrusive_ptr<c10d::Backend> backend = c10::make_intrusive<DirectGloo>(prefixed, place, size, gloo);
+  auto direct = c10::make_intrusive<SharedGloo>(prefixed, place, size, gloo);
   wait_for_members(*prefixed, size, options.deadline);
-  prove_members(opened, *backend, key, members);
+  prove_members(opened, *direct, key, members);
+  carrier = "an emulated link";
+  if (!options.link) {  // a link's timing is Gloo's
+    const std::string why =
+        direct->share_memory(options.shared_memory, {.deadline = options.deadline, .is_over = options.is_over});
+    carrier = why.empty() ? "shared memory" : cat("TCP: ", why);
+  }
+  c10::intrusive_ptr<c10d::Backend> backend = std::move(direct);
   if (options.link) backend = c10::make_intrusive<LinkBackend>(std::move(backend), options.link);
   auto group = c10::make_intrusive<c10d::ProcessGroup>(prefixed, place, size);
   group->setBackend(c10::DeviceType::CPU, c10d::ProcessGroup::BackendType::GLOO, backend);
@@ -184,7 +194,9 @@ Group C10dConnection::make_group(const std::string& name, GroupMembers members) 
   const std::string text = cat(name, " [", join(members.ranks, ", "), "]");
   const std::string key = cat(text, " ", times_made_[text]++);
   try {
-    auto communicator = make_communicator(options_, opened_, key, members);
+    std::string carrier;
+    auto communicator = make_communicator(options_, opened_, key, members, carrier);
+    if (carrier_.empty()) carrier_ = std::move(carrier);
     communicators_.push_back(communicator);
     auto monitor = std::make_shared<CollectiveMonitor>(services_, text, members.ranks);
     return Group(name, std::move(members), std::move(communicator), std::move(monitor));

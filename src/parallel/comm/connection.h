@@ -35,6 +35,7 @@ struct ConnectOptions {
   // Whether the ranks have parted already, so that a failed call needs no explanation (an elastic job). Empty: never.
   std::function<bool()> is_over = {};
   bool with_gpu = false;                    // this rank's tensors may lie on a GPU: groups have a back end for it (NCCL) too
+  bool shared_memory = true;                // collectives of members on one host go through memory that they share
   std::shared_ptr<EmulatedLink> link = {};  // for measuring: transfers end when this link would have carried them
 };
 
@@ -55,6 +56,7 @@ class Connection {
   virtual KeyValueStore& kv_store() = 0;
   virtual void trace(const observe::Tracer* tracer) = 0;  // as World::trace
   virtual FlightRecorder& recorder() = 0;
+  virtual const std::string& carrier() const = 0;  // of collectives of the first group, in words: "shared memory"
   virtual int64_t strangers() const = 0;  // connections to rank 0's store that were closed, since they did not have the secret
 
   // Before a rank stops because of an error of its own: the others' failures will name it. Never throws.

@@ -24,6 +24,7 @@ ConnectOptions connect_options(const launch::RankInfo& place, const WorldOptions
   connect.link = options.link;
   connect.secret = options.secret;
   connect.with_gpu = options.with_gpu;
+  connect.shared_memory = options.shared_memory;
   connect.attempt = place.attempt;
   connect.is_over = options.is_over;
   connect.store_is_launchers = place.store_is_launchers;
@@ -110,6 +111,8 @@ std::string World::strangers_text() const {
 }
 
 std::string World::traffic_text() const { return connection_ ? connection_->recorder().totals_text() : std::string(); }
+
+std::string World::carrier() const { return connection_ ? connection_->carrier() : std::string(); }
 
 void World::trace(const observe::Tracer* tracer) const {
   if (connection_) connection_->trace(tracer);

@@ -30,6 +30,7 @@ struct WorldOptions {
   std::shared_ptr<EmulatedLink> link = {};               // ConnectOptions::link
   std::function<bool()> is_over = {};                    // ConnectOptions::is_over
   bool with_gpu = false;                                 // ConnectOptions::with_gpu
+  bool shared_memory = true;                             // ConnectOptions::shared_memory
 };
 
 class World {
@@ -58,6 +59,8 @@ class World {
   // how many strangers' connections were closed. Empty: nothing of the kind.
   std::string open_to_strangers_text() const;
   std::string strangers_text() const;
+  // What carries the collectives of all ranks' host tensors; empty where there is one rank.
+  std::string carrier() const;
 
   // From now on this tracer records the calls of this rank's groups. It must live until another is set. Null: no spans.
   void trace(const observe::Tracer* tracer) const;

@@ -12,7 +12,7 @@
 #include <chrono>
 #include <thread>
 
-#include "core/error.h"
+#include "lost_ranks.h"
 #include "parallel/comm/collectives.h"
 #include "rank_processes.h"
 
@@ -22,24 +22,6 @@ namespace {
 using namespace std::chrono_literals;
 using testing::HasSubstr;
 using testing::Not;
-
-Group world_of(Connection& connection) {
-  return connection.make_group("world", Mesh("dp", {.dp_replicate = connection.world_size()}).group_of(connection.rank(), kDp));
-}
-
-// The text of the CommError of `call`.
-template <typename Call>
-std::string comm_error_of(Call call) {
-  try {
-    call();
-  } catch (const CommError& error) {
-    return error.what();
-  }
-  return "no CommError";
-}
-
-// The orderly end would wait for ranks that are gone.
-[[noreturn]] void leave() { _exit(testing::Test::HasFailure() ? 1 : 0); }
 
 const RankTest kKilledRank("killed_rank", [](Connection& connection) {
   const Group all = world_of(connection);

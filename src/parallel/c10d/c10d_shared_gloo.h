@@ -1,0 +1,41 @@
+// SPDX-License-Identifier: Apache-2.0
+// DirectGloo whose collectives go through shared memory where all members are on one host. Gloo is the way for the rest: other
+// types and layouts, messages between two members, groups over several hosts. Heavy: only c10d's adapter includes it.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "parallel/c10d/c10d_gloo.h"
+#include "parallel/shared_memory/rounds.h"
+
+namespace welkin::parallel {
+
+class SharedGloo : public DirectGloo {
+ public:
+  using DirectGloo::DirectGloo;
+  // Calls under way end with an error.
+  ~SharedGloo() override;
+
+  // Every member calls it, once and before all other calls. They agree over Gloo: all of them share memory from then on, or none
+  // does. `wants`: whether this member would. Empty: they do; else why not.
+  std::string share_memory(bool wants, WaitLimits limits);
+
+  WorkPtr allreduce(std::vector<at::Tensor>& tensors, const c10d::AllreduceOptions& options) override;
+  WorkPtr broadcast(std::vector<at::Tensor>& tensors, const c10d::BroadcastOptions& options) override;
+  WorkPtr _allgather_base(at::Tensor& out, at::Tensor& in, const c10d::AllgatherOptions& options) override;
+  WorkPtr _reduce_scatter_base(at::Tensor& out, at::Tensor& in, const c10d::ReduceScatterOptions& options) override;
+  WorkPtr alltoall_base(at::Tensor& out, at::Tensor& in, std::vector<int64_t>& out_sizes, std::vector<int64_t>& in_sizes,
+                        const c10d::AllToAllOptions& options) override;
+
+ private:
+  struct Shared;
+
+  std::vector<std::vector<int64_t>> gathered(const std::vector<int64_t>& own);
+  bool all_say(bool own);
+
+  std::unique_ptr<Shared> shared_;  // null: everything goes over Gloo
+};
+
+}  // namespace welkin::parallel
