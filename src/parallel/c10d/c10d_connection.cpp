@@ -2,6 +2,7 @@
 // The one adapter to c10d: its C++ interface drifts between releases, so nothing else names it (the Reducer's adapter takes the
 // process group from c10d_group.h).
 #include <ATen/ops/empty.h>
+#include <sched.h>
 #include <signal.h>
 
 #include <algorithm>
@@ -146,6 +147,28 @@ void tell_own_gpu(c10d::Store& store) {
   if (store.add(cat("gpu ", ops::device_ops().gpu_name()), 1) > 1) store.set("gpu is shared", std::vector<uint8_t>{1});
 }
 
+// Threads that are started while it lives do not preempt others when they wake (sched(7), SCHED_BATCH). The thread of Gloo's
+// device polls without a pause while a sender holds the lock of its connection: on the sender's core it would keep the core until
+// the next tick, 4 ms for each message.
+class PatientThreads {
+ public:
+  PatientThreads() : policy_(::sched_getscheduler(0)) { is_set_ = policy_ == SCHED_OTHER && set(SCHED_BATCH); }
+  ~PatientThreads() {
+    if (is_set_) set(policy_);
+  }
+  PatientThreads(const PatientThreads&) = delete;
+  PatientThreads& operator=(const PatientThreads&) = delete;
+
+ private:
+  static bool set(int policy) {
+    const sched_param none{};
+    return ::sched_setscheduler(0, policy, &none) == 0;
+  }
+
+  int policy_;
+  bool is_set_ = false;
+};
+
 // `carrier`: what carries its calls on the host, in words.
 std::shared_ptr<C10dCommunicator> make_communicator(const ConnectOptions& options, const OpenStore& opened,
                                                     const std::string& key, const GroupMembers& members, std::string& carrier) {
@@ -156,7 +179,10 @@ std::shared_ptr<C10dCommunicator> make_communicator(const ConnectOptions& option
   const auto gloo = c10d::ProcessGroupGloo::Options::create(options.deadline);
   gloo->threads = 2;
   if (options.with_gpu) tell_own_gpu(*prefixed);
-  gloo->devices.push_back(c10d::ProcessGroupGloo::createDeviceForHostname(options.own_address));
+  {
+    const PatientThreads patient;
+    gloo->devices.push_back(c10d::ProcessGroupGloo::createDeviceForHostname(options.own_address));
+  }
   auto direct = c10::make_intrusive<SharedGloo>(prefixed, place, size, gloo);
   wait_for_members(*prefixed, size, options.deadline);
   prove_members(opened, *direct, key, members);

@@ -9,8 +9,11 @@
 #include <ATen/ops/full.h>
 #include <ATen/ops/zeros.h>
 #include <gtest/gtest.h>
+#include <sched.h>
 
+#include <filesystem>
 #include <stop_token>
+#include <string>
 #include <thread>
 #include <vector>
 
@@ -189,11 +192,25 @@ const RankTest kShortGroups("short_groups", [](Connection& connection) {
   }
 });
 
+// A thread of Gloo that preempts a sender on its core polls until the next tick: 4 ms for each message between two ranks.
+RankTest patient_threads("patient_threads", [](Connection& connection) {
+  if (sched_getscheduler(0) != SCHED_OTHER) return;  // who has started the test has chosen another policy
+  const Group all = connection.make_group("all", everybody(connection));
+  barrier(all);
+  int64_t patient = 0;
+  for (const auto& task : std::filesystem::directory_iterator("/proc/self/task")) {
+    patient += sched_getscheduler(std::stoi(task.path().filename().string())) == SCHED_BATCH ? 1 : 0;
+  }
+  EXPECT_GE(patient, 1);
+  EXPECT_EQ(sched_getscheduler(0), SCHED_OTHER);
+});
+
 TEST(Collectives, OnTwoRanks) { run_on_ranks("every_collective", 2); }
 TEST(Collectives, OnThreeRanks) { run_on_ranks("every_collective", 3); }
 TEST(Collectives, LongMessagesOnTwoRanks) { run_on_ranks("long_messages", 2); }
 TEST(Collectives, LongMessagesOnThreeRanks) { run_on_ranks("long_messages", 3); }
 TEST(Collectives, GroupsOfAMesh) { run_on_ranks("mesh_groups", 8); }
+TEST(Collectives, ThreadsOfGlooDoNotPreemptSenders) { run_on_ranks("patient_threads", 2); }
 TEST(Collectives, GroupsMayBeDroppedAtOnce) { run_on_ranks("short_groups", 3); }
 
 TEST(Collectives, AreTheIdentityAlone) {
