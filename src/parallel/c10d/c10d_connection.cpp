@@ -180,7 +180,7 @@ std::shared_ptr<C10dCommunicator> make_communicator(const ConnectOptions& option
   gloo->threads = 2;
   if (options.with_gpu) tell_own_gpu(*prefixed);
   {
-    const PatientThreads patient;
+    const PatientThreads patient(options.is_one_host);
     gloo->devices.push_back(c10d::ProcessGroupGloo::createDeviceForHostname(options.own_address));
   }
   auto direct = c10::make_intrusive<SharedGloo>(prefixed, place, size, gloo);

@@ -36,6 +36,7 @@ struct ConnectOptions {
   std::function<bool()> is_over = {};
   bool with_gpu = false;                    // this rank's tensors may lie on a GPU: groups have a back end for it (NCCL) too
   bool shared_memory = true;                // collectives of members on one host go through memory that they share
+  bool is_one_host = true;                  // all ranks of the job are on this host
   std::shared_ptr<EmulatedLink> link = {};  // for measuring: transfers end when this link would have carried them
 };
 

@@ -25,6 +25,7 @@ ConnectOptions connect_options(const launch::RankInfo& place, const WorldOptions
   connect.secret = options.secret;
   connect.with_gpu = options.with_gpu;
   connect.shared_memory = options.shared_memory;
+  connect.is_one_host = place.num_nodes == 1;
   connect.attempt = place.attempt;
   connect.is_over = options.is_over;
   connect.store_is_launchers = place.store_is_launchers;
