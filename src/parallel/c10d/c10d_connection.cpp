@@ -148,11 +148,14 @@ void tell_own_gpu(c10d::Store& store) {
 }
 
 // Threads that are started while it lives do not preempt others when they wake (sched(7), SCHED_BATCH). The thread of Gloo's
-// device polls without a pause while a sender holds the lock of its connection: on the sender's core it would keep the core until
-// the next tick, 4 ms for each message.
+// device polls while a sender holds the lock of its connection. On the sender's core it would keep the core until the next tick:
+// 4 ms for each message. `wants`: only where long calls go through shared memory. Over TCP each step of a ring would wait for
+// such a thread until a tick, if all cores compute.
 class PatientThreads {
  public:
-  PatientThreads() : policy_(::sched_getscheduler(0)) { is_set_ = policy_ == SCHED_OTHER && set(SCHED_BATCH); }
+  explicit PatientThreads(bool wants) : policy_(::sched_getscheduler(0)) {
+    is_set_ = wants && policy_ == SCHED_OTHER && set(SCHED_BATCH);
+  }
   ~PatientThreads() {
     if (is_set_) set(policy_);
   }
