@@ -111,7 +111,8 @@ void RunReport::ranks() {
   const Layout& layout = setup_.layout;
   context_.log.info(cat("Ranks: ", context_.world.size(), " on ", context_.world.rank_info().num_nodes, " node(s) from ",
                         context_.world.rank_info().launcher, ", data parallel ", layout.replicas.size(), ", local batch ",
-                        config_.loop.local_batch_size.value_or(0), ", collectives over ", context_.world.carrier()));
+                        config_.loop.local_batch_size.value_or(0), ", collectives of host memory over ",
+                        context_.world.carrier()));
   if (const std::string open = context_.world.open_to_strangers_text(); !open.empty()) context_.log.warning(open);
   if (layout.plan) context_.log.info(cat("Groups of ranks:\n", layout.groups.text()));
   if (!layout.context_note.empty()) context_.log.info(layout.context_note);

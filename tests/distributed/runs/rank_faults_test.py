@@ -97,7 +97,7 @@ class RankFaults(RanksCase):
             for process in ranks:
                 self.finish(process, DONE, limit_s=60)
             found[said] = losses(root)
-            self.assertIn("collectives over " + {"auto": "shared memory", "off": "TCP: shared memory is off"}[said], log_text(root))
+            self.assertIn("collectives of host memory over " + {"auto": "shared memory", "off": "TCP: shared memory is off"}[said], log_text(root))
         self.assertEqual(len(found["auto"]), 6)
         self.assertEqual(found["auto"], found["off"])  # sums of two ranks have the same bits either way
 
