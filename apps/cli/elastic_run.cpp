@@ -26,9 +26,8 @@ config::Resolved resolved_for(const config::Resolved& full, int64_t ranks, bool 
   return resolved;
 }
 
-RoundEnd run_one_round(const launch::RankInfo& place, const config::Resolved& resolved, train::ElasticRound& round,
-                       parallel::RoundWatch& watch, const RunRound& run_round) {
-  parallel::WorldOptions options = world_options(resolved.config);
+RoundEnd run_one_round(const launch::RankInfo& place, const config::Resolved& resolved, parallel::WorldOptions options,
+                       train::ElasticRound& round, parallel::RoundWatch& watch, const RunRound& run_round) {
   options.is_over = [&watch] { return watch.is_over(); };
   try {
     parallel::World world = parallel::World::connect(place, options);
@@ -53,8 +52,8 @@ bool is_started_again(const launch::RankInfo& started) {
   return (id && id->start > 0) || started.attempt > 0;
 }
 
-int run_elastic_rank(const launch::RankInfo& started, const config::Resolved& resolved, const InterruptWatch& interrupt,
-                     const RunRound& run_round) {
+int run_elastic_rank(const launch::RankInfo& started, const config::Resolved& resolved, const OptionsOf& options_of,
+                     const InterruptWatch& interrupt, const RunRound& run_round) {
   const launch::ElasticLimits limits = launch::parse_limits(started.elastic);
   train::check_elastic_sizes(resolved.config, limits.least, limits.most);
   const std::string secret = launch::job_secret([](const char* name) { return std::getenv(name); });
@@ -73,7 +72,7 @@ int run_elastic_rank(const launch::RankInfo& started, const config::Resolved& re
     round.has_begun = next->has_begun;
     round.note = next->note;
     round.is_requested = [&watch] { return watch->is_requested(); };
-    const RoundEnd end = run_one_round(place, own, round, *watch, run_round);
+    const RoundEnd end = run_one_round(place, own, options_of(own.config), round, *watch, run_round);
     watch.reset();  // shuts down connections that are made from here on
     if (end.is_done) return end.code;
     if (place.rank == 0) std::cerr << cat("welkin: round ", next->number, " is left: ", end.why, "\n") << std::flush;

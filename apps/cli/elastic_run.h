@@ -30,6 +30,8 @@ struct RoundCall {
   std::function<bool()> is_over;
 };
 using RunRound = std::function<RoundEnd(const RoundCall&)>;
+// The options with which the ranks of a round meet, from its configuration.
+using OptionsOf = std::function<parallel::WorldOptions(const config::RunConfig&)>;
 
 // The number of ranks that the configuration of an elastic job is resolved for.
 int64_t ranks_of_job(const launch::RankInfo& started);
@@ -39,8 +41,8 @@ bool is_started_again(const launch::RankInfo& started);
 // Runs rounds until the run is over, or a signal other than SIGUSR1 comes while this process waits. `resolved`: for
 // ranks_of_job(). Returns the exit code. ConfigError if the limits allow no other number of ranks, CommError if the launcher's
 // board is gone.
-int run_elastic_rank(const launch::RankInfo& started, const config::Resolved& resolved, const InterruptWatch& interrupt,
-                     const RunRound& run_round);
+int run_elastic_rank(const launch::RankInfo& started, const config::Resolved& resolved, const OptionsOf& options_of,
+                     const InterruptWatch& interrupt, const RunRound& run_round);
 
 // A rank's work in a round, between World::connect and World::close. `body` returns true when the run is over, false when the
 // ranks have agreed to part. A failed exchange ends the round; another error of the rank ends its process, as in run_as_rank().

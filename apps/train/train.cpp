@@ -82,13 +82,19 @@ int verb_train(Application& application, int argc, char** argv) {
                  .since_start = since_start,
                  .faults = faults.get(),
                  .snapshot = begin_snapshot(line, resolved, place)};
+  // The sums of one host's ranks would go on through shared memory after their connections are gone.
+  const auto options_of = [&](const config::RunConfig& config) {
+    parallel::WorldOptions options = world_options(config);
+    if (faults && faults->drops_connections()) options.shared_memory = false;
+    return options;
+  };
   if (!place.elastic.empty()) {
     interrupt.watch_all();
-    return run_elastic_rank(place, resolved, interrupt, [&](const RoundCall& round) {
+    return run_elastic_rank(place, resolved, options_of, interrupt, [&](const RoundCall& round) {
       return train_in(call, interrupt, round.place, round.resolved, round.world, &round);
     });
   }
-  parallel::World world = parallel::World::connect(place, world_options(resolved.config));
+  parallel::World world = parallel::World::connect(place, options_of(resolved.config));
   interrupt.watch_all();
   return train_in(call, interrupt, place, resolved, world, nullptr).code;
 }

@@ -59,7 +59,8 @@ bool can_repeat(FaultKind kind) { return kind == FaultKind::Slow || kind == Faul
 
 }  // namespace
 
-FaultInjector::FaultInjector(const std::vector<Fault>& faults, int64_t rank) {
+FaultInjector::FaultInjector(const std::vector<Fault>& faults, int64_t rank)
+    : drops_connections_(std::ranges::find(faults, FaultKind::DropConnection, &Fault::kind) != faults.end()) {
   for (const Fault& fault : faults) {
     if (!fault.rank || *fault.rank == rank) pending_.push_back({.fault = fault});
   }

@@ -41,6 +41,8 @@ class FaultInjector : public observe::SpanSink {
   // Changes a micro-batch's loss, and the scaled loss from which its backward pass starts.
   void change_losses(at::Tensor& loss, at::Tensor& scaled);
   bool changes_losses() const;
+  // True if any rank of the job drops its connections.
+  bool drops_connections() const { return drops_connections_; }
   bool watches_spans() const;
 
   void begin(std::string_view name) noexcept override;
@@ -63,6 +65,7 @@ class FaultInjector : public observe::SpanSink {
 
   std::mutex mutex_;  // checkpoint writers run on threads of their own
   std::vector<Pending> pending_;
+  bool drops_connections_ = false;
   int64_t step_ = 0;
   std::filesystem::path checkpoints_;
   Say say_;
