@@ -9,6 +9,7 @@
 #include "apps/cli/dry_run.h"
 #include "apps/cli/flags.h"
 #include "apps/cli/help.h"
+#include "apps/cli/rank_run.h"
 #include "config/resolve/paths.h"
 #include "config/resolve/resolve.h"
 #include "config/schema/builtin_models.h"
@@ -16,12 +17,14 @@
 #include "core/file.h"
 #include "core/text.h"
 #include "data/online/online_data.h"
+#include "parallel/mesh/run_mesh.h"
 #include "train/device/memory_report.h"
 #include "train/interchange/model_package.h"
 #include "train/interchange/sample_spec_json.h"
 #include "train/interchange/stated_data.h"
 #include "train/learn/registries.h"
 #include "train/run/run_folder.h"
+#include "train/step/layout.h"
 
 namespace welkin::apps {
 namespace {
@@ -125,6 +128,26 @@ std::optional<TrainedRun> parse_trained_run(Application& application, int argc, 
   run.choice.averaged = has_flag(run.line, "ema");
   run.choice.split = train::parse_split(text_flag(run.line, "split", "valid"));
   return run;
+}
+
+void check_ranks(const std::string& verb, const TrainedRun& run, const launch::RankInfo& place) {
+  if (place.world_size == 1) return;
+  parallel::mesh_of(run.config.parallel, place.world_size);
+  if (run.config.parallel.shard == config::ShardStage::None) return;
+  throw ConfigError(verb, "replicas have whole weights, no training state is shared out: shard is set",
+                    "Say --shard none; to divide the model, give --tensor_parallel, --pipeline_parallel or --spatial");
+}
+
+parallel::World join_ranks(TrainedRun& run, const launch::RankInfo& place, std::ostream& err) {
+  parallel::World world;
+  if (place.world_size > 1) world = parallel::World::connect(place, world_options(run.config));
+  run.choice.world = world.world_group();
+  run.choice.groups = train::make_mesh_groups(run.config.parallel, world);
+  run.choice.local_rank = place.local_rank;
+  run.choice.local_size = place.local_size;
+  run.choice.report = [&err](const std::string& note) { err << cat("warning: ", note, "\n") << std::flush; };
+  if (!train::is_first_of_replica(run.choice.groups)) run.choice.report = {};
+  return world;
 }
 
 std::unique_ptr<train::TrainedModel> open_model(const train::Registries& registries, const TrainedRun& run) {

@@ -15,11 +15,8 @@
 #include "core/file.h"
 #include "core/output_check.h"
 #include "core/text.h"
-#include "parallel/comm/mesh_groups.h"
 #include "parallel/comm/world.h"
-#include "parallel/mesh/run_mesh.h"
 #include "train/evaluate/time_mean.h"
-#include "train/step/layout.h"
 
 namespace welkin::apps {
 namespace {
@@ -68,33 +65,11 @@ void check_alone(const config::CommandLine& line) {
   }
 }
 
-void check_ranks(const TrainedRun& run, const launch::RankInfo& place) {
-  if (has_flag(run.line, "forecast")) return need_one_process("evaluate --forecast");
-  if (place.world_size == 1) return;
-  parallel::mesh_of(run.config.parallel, place.world_size);  // throws before any rank waits for another
-  if (run.config.parallel.shard == config::ShardStage::None) return;
-  throw ConfigError("evaluate", "replicas have whole weights, no training state is shared out: shard is set",
-                    "Say --shard none; to divide the model, give --tensor_parallel, --pipeline_parallel or --spatial");
-}
-
-// True on one rank of those that read the same samples.
-bool is_first_reader(const parallel::MeshGroups& groups) {
-  return groups.along(parallel::Axis::Tp).group_rank() == 0 && groups.along(parallel::kSampleParts).group_rank() == 0 &&
-         groups.along(parallel::Axis::Pp).group_rank() == 0;
-}
-
 // `err`: every rank writes warnings about its own samples.
 void evaluate_on(Application& application, std::ostream& err, TrainedRun& run, int64_t rollout_steps,
                  const launch::RankInfo& place) {
   const bool speaks = place.rank == 0;
-  parallel::World world;
-  if (place.world_size > 1) world = parallel::World::connect(place, world_options(run.config));
-  run.choice.world = world.world_group();
-  run.choice.groups = train::make_mesh_groups(run.config.parallel, world);
-  run.choice.local_rank = place.local_rank;
-  run.choice.local_size = place.local_size;
-  run.choice.report = [&err](const std::string& note) { err << cat("warning: ", note, "\n") << std::flush; };
-  if (!is_first_reader(run.choice.groups)) run.choice.report = {};
+  parallel::World world = join_ranks(run, place, err);
   run_as_rank(world, [&] {
     with_trained_model(application, run,
                        [&](const train::TrainedModel& model) { evaluate(application, run, rollout_steps, speaks, model); });
@@ -118,7 +93,8 @@ int verb_evaluate(Application& given, int argc, char** argv) {
   Application& application = place.rank == 0 ? given : silent;  // the first rank speaks for all
   auto run = parse_trained_run(application, argc, argv, std::move(flags), "", place.world_size);
   if (!run) return 0;
-  check_ranks(*run, place);
+  if (has_flag(run->line, "forecast")) need_one_process("evaluate --forecast");
+  check_ranks("evaluate", *run, place);
   const int64_t rollout_steps = whole_flag(run->line, "rollout_steps", 1);
   if (const std::string file = text_flag(run->line, "json"); !file.empty()) check_output("evaluate", "--json", file);
   if (has_flag(run->line, "forecast")) {

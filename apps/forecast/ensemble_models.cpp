@@ -26,11 +26,10 @@ std::vector<std::string> words_between_commas(const std::string& text) {
   return words;
 }
 
-EnsembleModels::EnsembleModels(Application& application, const TrainedRun& run, const launch::RankInfo& place, bool has_dropout) {
+EnsembleModels::EnsembleModels(Application& application, const TrainedRun& run, bool has_dropout) {
   std::vector<std::string> checkpoints = words_between_commas(text_flag(run.line, "checkpoints"));
   if (checkpoints.empty()) checkpoints.push_back(run.choice.checkpoint);
   train::ModelChoice choice = run.choice;
-  choice.local_rank = place.local_rank, choice.local_size = place.local_size;
   for (const std::string& checkpoint : checkpoints) {
     choice.checkpoint = checkpoint;
     auto fields = std::make_unique<data::FieldStates>(run.config, choice.split, text_flag(run.line, "states"),

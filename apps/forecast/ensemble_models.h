@@ -7,7 +7,6 @@
 #include <vector>
 
 #include "apps/cli/trained_run.h"
-#include "launch/ranks.h"
 #include "train/forecast/forecast_run.h"
 
 namespace welkin::apps {
@@ -16,7 +15,7 @@ std::vector<std::string> words_between_commas(const std::string& text);
 
 class EnsembleModels {
  public:
-  EnsembleModels(Application& application, const TrainedRun& run, const launch::RankInfo& place, bool has_dropout);
+  EnsembleModels(Application& application, const TrainedRun& run, bool has_dropout);
 
   const data::FieldStates& fields() const { return *fields_; }
   std::vector<const train::TrainedModel*> models() const;

@@ -73,7 +73,7 @@ std::optional<train::ForecastMovieOptions> movie_options(const TrainedRun& run, 
 void forecast(Application& application, const TrainedRun& run, const train::EnsembleOptions& options,
               const parallel::World& world) {
   const auto movie = movie_options(run, options);
-  const EnsembleModels ensemble(application, run, world.rank_info(), options.has_dropout);
+  const EnsembleModels ensemble(application, run, options.has_dropout);
   check_ensemble(options, ensemble.models());
   if (movie) train::check_movie_channels(ensemble.fields().spec(), movie->channels);
   train::ForecastRun made(ensemble.fields(), ensemble.models(), options, world);
@@ -104,12 +104,13 @@ void forecast(Application& application, const TrainedRun& run, const train::Ense
 }  // namespace
 
 int verb_forecast(Application& application, int argc, char** argv) {
-  const auto run = parse_trained_run(application, argc, argv, kForecastFlags);
-  if (!run) return 0;
-  const train::EnsembleOptions options = forecast_options(*run);
   const launch::RankInfo place = this_rank_info();
   label_process(place);
-  parallel::World world = parallel::World::connect(place, world_options(run->config));
+  auto run = parse_trained_run(application, argc, argv, kForecastFlags, "", place.world_size);
+  if (!run) return 0;
+  const train::EnsembleOptions options = forecast_options(*run);
+  check_ranks("forecast", *run, place);
+  parallel::World world = join_ranks(*run, place, application.err);
   run_as_rank(world, [&] { forecast(application, *run, options, world); });
   return 0;
 }

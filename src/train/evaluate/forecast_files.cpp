@@ -4,6 +4,7 @@
 #include <ATen/ops/stack.h>
 
 #include <algorithm>
+#include <functional>
 #include <optional>
 
 #include "core/error.h"
@@ -94,6 +95,14 @@ std::vector<fs::path> write_forecasts(const TrainedModel& model, const ForecastO
   auto indices =
       spread_indices(rollout ? static_cast<int64_t>(rollout->starts().size()) : model.dataset().size(), options.num_samples);
   for (int64_t& index : indices) index = rollout ? rollout->starts()[static_cast<size_t>(index)] : index;
+  const auto make_each = [&](const std::function<void(const LeadForecast&)>& use) {
+    data::Pipeline batches = model.pipeline(1);
+    for (const int64_t index : indices) use(rollout ? many_steps(*rollout, index) : one_step(model, batches, index));
+  };
+  if (!model.is_first_of_replica()) {
+    make_each([](const LeadForecast&) {});
+    return {};
+  }
   const std::string last_lead = rollout ? cat("_lead", options.rollout_steps) : "";
   make_folders(options.folder);
   const fs::path fields = options.folder / "predictions.h5";
@@ -101,20 +110,19 @@ std::vector<fs::path> write_forecasts(const TrainedModel& model, const ForecastO
   write_path_atomically(fields, [&](const fs::path& temporary) {
     PredictionWriter writer(temporary, spec, static_cast<int64_t>(indices.size()), lead_steps(model, options.rollout_steps));
     writer.set_text("checkpoint", model.checkpoint().string());
-    data::Pipeline batches = model.pipeline(1);
-    for (const int64_t index : indices) {
-      const LeadForecast forecast = rollout ? many_steps(*rollout, index) : one_step(model, batches, index);
-      writer.append(forecast.shown.input, forecast.targets, forecast.predictions, {index});
+    make_each([&](const LeadForecast& forecast) {
+      writer.append(forecast.shown.input, forecast.targets, forecast.predictions, {forecast.index});
       for (const int64_t channel : channels) {
-        const std::string name = name_in_file(spec.target.channels[static_cast<size_t>(channel)]);
-        written.push_back(options.folder / cat("sample_", index, "_", name, last_lead, ".png"));
-        draw_sample(spec, forecast.shown, channel, {cat("sample ", index), rollout ? cat(", lead ", options.rollout_steps) : ""},
-                    written.back());
+        const std::string name =
+            cat("sample_", forecast.index, "_", name_in_file(spec.target.channels[static_cast<size_t>(channel)]));
+        written.push_back(options.folder / cat(name, last_lead, ".png"));
+        draw_sample(spec, forecast.shown, channel,
+                    {cat("sample ", forecast.index), rollout ? cat(", lead ", options.rollout_steps) : ""}, written.back());
         if (!options.animation) continue;
-        written.push_back(options.folder / cat("sample_", index, "_", name, observe::image::extension_of(*options.animation)));
+        written.push_back(options.folder / cat(name, observe::image::extension_of(*options.animation)));
         animate_sample(spec, forecast, channel, written.back(), *options.animation);
       }
-    }
+    });
     writer.close();
   });
   return written;

@@ -22,7 +22,8 @@ struct ForecastOptions {
   std::optional<observe::image::AnimationFormat> animation{};  // of a rollout's leads: sample_<index>_<channel>.apng
 };
 
-// Returns the paths written, the HDF5 file first. Each file is whole or absent. ConfigError for a channel that is not there.
+// Returns the paths written, the HDF5 file first; none on ranks other than the first of a replica, which all call it. Each file
+// is whole or absent. ConfigError for a channel that is not there.
 std::vector<std::filesystem::path> write_forecasts(const TrainedModel& model, const ForecastOptions& options);
 
 // `count` indices from 0 to size - 1, evenly spread, ascending, without repetition.

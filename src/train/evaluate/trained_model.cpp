@@ -2,6 +2,7 @@
 #include "train/evaluate/trained_model.h"
 
 #include <ATen/core/grad_mode.h>
+#include <ATen/ops/full.h>
 #include <ATen/ops/zeros.h>
 
 #include <algorithm>
@@ -15,6 +16,7 @@
 #include "core/text.h"
 #include "data/sample/likeness.h"
 #include "ops/base/autocast.h"
+#include "parallel/comm/collectives.h"
 #include "train/checkpoint/checkpoint_store.h"
 #include "train/checkpoint/shared_checkpoint.h"
 #include "train/device/device.h"
@@ -60,6 +62,16 @@ bool names_file(const std::string& choice) {
          choice.ends_with(".tar") || choice.ends_with(".safetensors");
 }
 
+// One hash of the members' hashes, in their order; of a member alone its own.
+uint64_t hash_of_members(const parallel::Group& group, uint64_t own) {
+  if (group.size() == 1) return own;
+  const at::Tensor part = at::full({1}, static_cast<int64_t>(own), at::kLong);
+  const at::Tensor all = parallel::all_gather(group, part, 0, parallel::Lengths(static_cast<size_t>(group.size()), 1));
+  Xxh3 hash;
+  hash.update({static_cast<const std::byte*>(all.const_data_ptr()), all.nbytes()});
+  return hash.digest();
+}
+
 // The statistics of a run are applied by the place of a channel. Runs of earlier versions do not say their data.
 void check_like_run(const std::filesystem::path& run_folder, const data::SampleSpec& spec) {
   constexpr uint64_t kLargestFile = uint64_t{64} << 20;
@@ -80,6 +92,11 @@ void check_like_run(const std::filesystem::path& run_folder, const data::SampleS
 }
 
 }  // namespace
+
+bool is_first_of_replica(const parallel::MeshGroups& groups) {
+  return groups.along(parallel::Axis::Tp).group_rank() == 0 && groups.along(parallel::kSampleParts).group_rank() == 0 &&
+         groups.along(parallel::Axis::Pp).group_rank() == 0;
+}
 
 data::Split parse_split(const std::string& name) {
   if (name == "train") return data::Split::Train;
@@ -172,7 +189,12 @@ uint64_t TrainedModel::weights_hash() const {
   };
   add(model_->named_parameters());
   add(model_->named_buffers());
-  return hash.digest();
+  uint64_t digest = hash.digest();
+  for (const parallel::AxisSet axes :
+       {parallel::AxisSet(parallel::Axis::Tp), parallel::kSampleParts, parallel::AxisSet(parallel::Axis::Pp)}) {
+    digest = hash_of_members(groups_.along(axes), digest);
+  }
+  return digest;
 }
 
 int64_t TrainedModel::batch_size() const {

@@ -43,6 +43,9 @@ struct ModelChoice {
   parallel::MeshGroups groups{};
 };
 
+// True on one of the ranks that share their samples: the one that reports and writes for them.
+bool is_first_of_replica(const parallel::MeshGroups& groups);
+
 data::Split parse_split(const std::string& name);  // train, valid, test; ConfigError otherwise
 
 class TrainedModel {
@@ -56,6 +59,7 @@ class TrainedModel {
   const data::Dataset& dataset() const { return *dataset_; }
   // Ranks with the same weights, which divide the samples between them.
   const parallel::Group& replicas() const { return groups_.along(parallel::kDp); }
+  bool is_first_of_replica() const { return train::is_first_of_replica(groups_); }
   // This rank's share of `count` things that the replicas divide between them in their order: [begin, end).
   struct OwnRange {
     int64_t begin = 0, end = 0;
@@ -66,8 +70,9 @@ class TrainedModel {
   const std::filesystem::path& checkpoint() const { return checkpoint_; }
 
   int64_t weight_bytes() const;
-  uint64_t weights_hash() const;  // of parameters and buffers, in their order
-  int64_t batch_size() const;     // of evaluation: the run's micro-batch
+  // Of parameters and buffers, in their order. Ranks that share a sample call it together, and get the same.
+  uint64_t weights_hash() const;
+  int64_t batch_size() const;  // of evaluation: the run's micro-batch
   // Batches in the order of the data set, each sample once.
   data::Pipeline pipeline(int64_t batch_size) const;
   // The samples of this rank, in batches of evaluation: whole ones but for the last of the data set.

@@ -22,6 +22,9 @@ int64_t most_steps(const EnsembleOptions& options) {
   return options.steps + (is_lagged ? options.members - 1 : 0) + (is_bred ? 1 : 0);
 }
 
+// In the files that a build can go on with. Files without it do not declare NaN as the value of a missing point.
+constexpr const char* kFileVersion = "forecast file 2";
+
 std::string words_of(const EnsembleStart& ensemble) {
   const Perturbation& noise = ensemble.perturbation;
   return cat("kind ", static_cast<int>(noise.kind), ", amplitude ", noise.amplitude, ", length_km ", noise.length_km, ", cycles ",
@@ -43,7 +46,8 @@ ForecastRun::ForecastRun(const data::FieldStates& fields, std::vector<const Trai
   const auto num_starts = static_cast<int64_t>(layout_.starts.size());
   units_ = forecast_units(num_starts, options_.members, static_cast<int64_t>(models_.size()),
                           is_lagged ? 1 : models_.front()->batch_size());
-  if (world_.is_main()) data::ForecastStore::check(options_.output, layout_, request());
+  request_ = request_text();
+  if (world_.is_main()) data::ForecastStore::check(options_.output, layout_, request_);
 }
 
 void ForecastRun::lay_out() {
@@ -74,8 +78,9 @@ std::string ForecastRun::sources() const {
   return text;
 }
 
-std::string ForecastRun::request() const {
-  std::string text = cat(sources(), "\n");
+// The ranks of a replica call it together.
+std::string ForecastRun::request_text() const {
+  std::string text = cat(kFileVersion, "\n", sources(), "\n");
   for (const TrainedModel* model : models_) text += cat("weights ", hex_digits(model->weights_hash()), "\n");
   text += cat(options_.inputs, "\n");
   text += cat("steps ", options_.steps, ", members ", options_.members, ", dropout ", options_.has_dropout, "\n");
@@ -89,16 +94,17 @@ int64_t ForecastRun::run(const std::function<void(int64_t, int64_t)>& progress) 
     if (world_.size() > 1) parallel::barrier(world_.world_group());
   };
   const auto open_store = [&] {
-    store_ = std::make_unique<data::ForecastStore>(options_.output, layout_, request(), world_.rank());
+    store_ = std::make_unique<data::ForecastStore>(options_.output, layout_, request_, world_.rank());
   };
   if (world_.is_main()) open_store();
   meet();
   if (!store_) open_store();
   meet();  // all ranks know the same journals
   std::vector<int64_t> own;
+  const parallel::Group& replicas = models_.front()->replicas();
   int64_t pending = 0;
   for (int64_t unit = 0; unit < num_units(); ++unit) {
-    if (!store_->is_done(unit) && pending++ % world_.size() == world_.rank()) own.push_back(unit);
+    if (!store_->is_done(unit) && pending++ % replicas.size() == replicas.group_rank()) own.push_back(unit);
   }
   int64_t made = 0;
   for (const int64_t number : own) {
@@ -120,12 +126,12 @@ void ForecastRun::run_unit(const ForecastUnit& unit, int64_t number, const std::
     const int64_t valid = fields_.valid_time(start, step - before);
     const at::Tensor prediction = predict_step(model, input, {.start_seconds = start, .members = unit.members, .step = step});
     if (step > before) {
-      write(unit, step - before, prediction, holes);
+      if (model.is_first_of_replica()) write(unit, step - before, prediction, holes);
       made();
     }
     if (step < before + options_.steps) input = step_.next(input, prediction, valid, holes);
   }
-  store_->finish_unit(number);
+  if (model.is_first_of_replica()) store_->finish_unit(number);
 }
 
 void ForecastRun::write(const ForecastUnit& unit, int64_t lead, const at::Tensor& prediction, const at::Tensor& holes) {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Makes a forecast and writes it field by field. Every rank makes units of its own (forecast_units.h) with models that it holds
-// whole; none waits for another but at the beginning and at the end.
+// Makes a forecast and writes it field by field. Replicas of the models make units of their own (forecast_units.h); none waits
+// for another but at the beginning and at the end. The ranks of a replica make each unit together, and its first rank writes.
 #pragma once
 
 #include <cstdint>
@@ -41,13 +41,13 @@ class ForecastRun {
   int64_t num_units() const { return static_cast<int64_t>(units_.size()); }
   const std::vector<int64_t>& starts() const { return layout_.starts; }
 
-  // Every rank calls it. `progress` is told how many of this rank's fields of a time are made, and of how many. Returns the
-  // number of this rank's members whose last field is not finite.
+  // Every rank calls it. `progress` is told how many of this replica's fields of a time are made, and of how many. Returns the
+  // number of the members that this rank wrote and whose last field is not finite.
   int64_t run(const std::function<void(int64_t, int64_t)>& progress);
 
  private:
   void lay_out();
-  std::string request() const;
+  std::string request_text() const;
   std::string sources() const;
   void run_unit(const ForecastUnit& unit, int64_t number, const std::function<void()>& made);
   void write(const ForecastUnit& unit, int64_t lead, const at::Tensor& prediction, const at::Tensor& holes);
@@ -60,6 +60,7 @@ class ForecastRun {
   InitialStates initial_;
   data::ForecastLayout layout_;
   std::vector<ForecastUnit> units_;
+  std::string request_;
   std::unique_ptr<data::ForecastStore> store_;
   int64_t nonfinite_ = 0;
 };

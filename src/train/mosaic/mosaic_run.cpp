@@ -65,6 +65,7 @@ class Mosaic {
  public:
   Mosaic(const TrainedModel& model, const MosaicOptions& options, const std::array<MosaicAxis, 3>& axes)
       : model_(model), spec_(model.dataset().spec()), axes_(axes), channels_(spec_.target.shape[0]) {
+    if (!model.is_first_of_replica()) return;
     const bool is_zarr = options.output.extension() == ".zarr";
     const data::OutputFile output = mosaic_output(spec_, axes_, is_zarr);
     const fs::path data = unfinished(options.output);
@@ -86,16 +87,20 @@ class Mosaic {
     for (const int64_t row : rows) {
       for (int64_t j = 0; j < axes_[1].num_crops(); ++j) {
         for (int64_t k = 0; k < axes_[2].num_crops(); ++k) {
-          add({row, j, k});
+          const std::array<int64_t, 3> crop{row, j, k};
+          const at::Tensor prediction = predict_crop(crop);
+          if (writer_) add(crop, prediction.to(at::kDouble));
           progress(++done, all);
         }
       }
-      finish_row(row);
+      if (writer_) finish_row(row);
     }
     WELKIN_CHECK(planes_.empty(), "every plane is written");
   }
 
-  void finish() { writer_->finish(); }
+  void finish() {
+    if (writer_) writer_->finish();
+  }
 
   // (C, y, x) as the files hold it, of the plane in the middle; undefined on ranks that do not have it.
   const at::Tensor& middle() const { return middle_; }
@@ -124,8 +129,7 @@ class Mosaic {
 
   int64_t cell(size_t axis, int64_t crop, int64_t i) const { return (axes_[axis].first(crop) + i) % axes_[axis].extent(); }
 
-  void add(const std::array<int64_t, 3>& crop) {
-    const at::Tensor prediction = predict_crop(crop).to(at::kDouble);
+  void add(const std::array<int64_t, 3>& crop, const at::Tensor& prediction) {
     const at::Tensor plane_weights = weights(1, crop[1]).unsqueeze(1) * weights(2, crop[2]).unsqueeze(0);
     for (int64_t i = 0; i < axes_[0].crop(); ++i) {
       const double share = axes_[0].weight(crop[0], i);
@@ -171,10 +175,10 @@ class Mosaic {
   const data::SampleSpec& spec_;
   std::array<MosaicAxis, 3> axes_;
   int64_t channels_;
-  std::unique_ptr<data::ArrayWriter> writer_;
-  std::map<int64_t, int64_t> missing_;    // for each plane of this rank: rows of crops that are missing
-  at::Tensor middle_;                     // (C, y, x) of the plane that is drawn, once it is written
-  std::map<int64_t, at::Tensor> planes_;  // begun: (C, y, x) float64 sums
+  std::unique_ptr<data::ArrayWriter> writer_;  // on the first rank of a replica
+  std::map<int64_t, int64_t> missing_;         // for each plane of this rank: rows of crops that are missing
+  at::Tensor middle_;                          // (C, y, x) of the plane that is drawn, once it is written
+  std::map<int64_t, at::Tensor> planes_;       // begun: (C, y, x) float64 sums
 };
 
 void check_mosaic_output(const fs::path& output) {
@@ -213,7 +217,8 @@ std::vector<fs::path> predict_mosaic(const TrainedModel& model, const MosaicOpti
   }
   meet();
   if (!mosaic) mosaic = std::make_unique<Mosaic>(model, options, axes);
-  mosaic->predict(extent[0] * world.rank() / world.size(), extent[0] * (world.rank() + 1) / world.size(), progress);
+  const auto own = model.own_of(extent[0]);
+  mosaic->predict(own.begin, own.end, progress);
   mosaic->finish();
   if (mosaic->middle().defined()) draw_mosaic_plane(model, extent[0] / 2, mosaic->middle(), channels, pictures);
   meet();

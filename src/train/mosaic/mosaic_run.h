@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // A whole box from overlapping crops. Planes of the first axis are written as soon as every crop that counts there is added, so a
-// rank holds the planes of one row of crops, however long the box is. Ranks share out the planes.
+// rank holds the planes of one row of crops, however long the box is. Replicas of the model share out the planes; the ranks of a
+// replica make each crop together.
 #pragma once
 
 #include <cstdint>

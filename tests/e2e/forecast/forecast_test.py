@@ -178,9 +178,6 @@ class Forecast(ForecastCase):
         self.refused(USAGE, *new, "--checkpoints", "best,newest", parts=["more checkpoints than members"])
         self.refused(DATA, *new, "--members", "1000000", "--steps", "1000000", "--perturb", "gaussian:amplitude=0.1",
                      parts=["the forecast does not fit on its disk", "starts=1, leads=1000000, members=1000000, channels=3", ".zarr"])
-        for verb, *flags in (("forecast", *new), ("predict",)):  # also on as many processes
-            done = self.call("launch", "-n", "2", "--bind", "off", "--", verb, self.run_folder, *flags, "--tensor_parallel", "2", code=USAGE)
-            self.assertIn("each process of this verb holds a whole model: tensor_parallel=2, context_parallel=1", done.stderr)
 
 
 class Roles(ForecastCase):

@@ -56,6 +56,9 @@ class Mosaic(BadInputCase):
         self.check_picture("box", box, channel=0)
         np.testing.assert_array_equal(box, self.mosaic("again.zarr", "--overlap", "3", "--channels", self.names(box)[1], ranks=3))
         self.check_picture("again", box, channel=1)
+        for ranks in (2, 4):  # one replica of two blocks, and two
+            blocks = self.mosaic(f"blocks{ranks}.zarr", "--overlap", "3", "--spatial", "2x1x1", ranks=ranks)
+            rounds_to(blocks, box, 256, scale=np.abs(box).max())
         # Without an overlap each cell is that of one crop: a file that holds a crop alone gives the same.
         apart = self.mosaic("apart.nc", "--overlap", "0").values
         with h5py.File(self.data / "valid.h5") as file:
