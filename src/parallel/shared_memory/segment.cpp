@@ -76,7 +76,7 @@ SegmentShape SegmentShape::of_members(int64_t members) {
 
 Segment::Segment(const SegmentShape& shape) : shape_(shape) {
   static_assert(sizeof(Line) == kLineBytes && sizeof(Header) <= kPage);
-  if (shape.members < 2 || shape.members > (1 << 16) || shape.buffer_bytes < 64 || shape.buffer_bytes % 64 != 0) {
+  if (shape.members < 2 || shape.buffer_bytes < SegmentShape::kLeastPart * shape.members || shape.buffer_bytes % 64 != 0) {
     throw std::runtime_error(cat("shared memory: no shape: members=", shape.members, ", buffer_bytes=", shape.buffer_bytes));
   }
   file_ = FileDescriptor(::memfd_create("welkin collectives", MFD_CLOEXEC | MFD_ALLOW_SEALING));

@@ -23,10 +23,13 @@ struct SegmentPlace {
 
 struct SegmentShape {
   int64_t members = 0;
-  int64_t buffer_bytes = 0;  // of one of a member's two buffers, a multiple of 64
+  int64_t buffer_bytes = 0;  // of one of a member's two buffers: a multiple of 64, and kLeastPart or more for each member
 
   bool operator==(const SegmentShape&) const = default;
-  // With buffers as large as they pay, as long as the segment has at most kMostBytes.
+  // Calls divide a buffer between the members, in cache lines; one line may say how long a part is.
+  static constexpr int64_t kLeastPart = 128;
+  // With buffers as large as they pay, as long as the segment has at most kMostBytes. Of more than some 200 members they are too
+  // small for a segment.
   static constexpr int64_t kMostBytes = int64_t{16} << 20;
   static SegmentShape of_members(int64_t members);
 };

@@ -64,9 +64,20 @@ TEST(Segment, WhatIsNoSegmentIsRefused) {
 }
 
 TEST(Segment, WithoutAShapeIsRefused) {
-  for (const SegmentShape& shape : {SegmentShape{.members = 1, .buffer_bytes = 4096}, {.members = 2, .buffer_bytes = 100}}) {
+  for (const SegmentShape& shape : {SegmentShape{.members = 1, .buffer_bytes = 4096}, {.members = 2, .buffer_bytes = 1000}}) {
     EXPECT_THAT([&] { Segment refused(shape); }, ThrowsMessage<std::runtime_error>(HasSubstr("no shape: members=")));
   }
+}
+
+// A part of a buffer without a cache line would be divided by.
+TEST(Segment, TooSmallForItsMembersIsRefused) {
+  const auto is_refused = [](const SegmentShape& shape) {
+    EXPECT_THAT([&] { Segment refused(shape); }, ThrowsMessage<std::runtime_error>(HasSubstr("no shape: members=")));
+  };
+  is_refused({.members = 33, .buffer_bytes = 4096});
+  is_refused(SegmentShape::of_members(256));
+  is_refused(SegmentShape::of_members(1000));
+  for (const int64_t members : {2, 32, 128, 192}) EXPECT_NO_THROW(Segment(SegmentShape::of_members(members))) << members;
 }
 
 TEST(Segment, HasOneMemberAtAPlace) {

@@ -91,6 +91,9 @@ TEST(SharedCalls, SumInTheOrderOfTheMembers) {
   }
 }
 
+// Each member's part of a buffer is two cache lines.
+TEST(SharedCalls, OfAsManyMembersAsABufferHas) { check_sums<float>(c10::kFloat, 32); }
+
 TEST(SharedCalls, ScatterSums) {
   on_members(3, [](Member& own, int64_t place) {
     for (const int64_t count : kCounts) {
