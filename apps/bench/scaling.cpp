@@ -111,14 +111,14 @@ class ScalingRun {
                            std::max<int64_t>(2, std::ranges::max(arguments_.ranks)));
   }
 
-  bench::LinkFit exchange() const {
+  plan::LinkFit exchange() const {
     if (arguments_.calibration.empty()) {
       throw ConfigError("bench", "larger machines are predicted from measured links: --calibration is not given",
                         "Give what welkin launch -n N -- bench --collectives --json FILE has written");
     }
-    const std::vector<bench::LinkFit> fits = bench::read_calibration(arguments_.calibration);
+    const std::vector<plan::LinkFit> fits = bench::read_calibration(arguments_.calibration);
     const auto found = std::ranges::find_if(
-        fits, [](const bench::LinkFit& fit) { return fit.axis == "dp" && fit.kind == bench::CollectiveKind::AllReduce; });
+        fits, [](const plan::LinkFit& fit) { return fit.axis == "dp" && fit.kind == plan::CollectiveKind::AllReduce; });
     if (found != fits.end()) return *found;
     throw DataError("bench", cat("the calibration has no all_reduce over dp: path=", arguments_.calibration),
                     "Measure it with at least two data-parallel ranks");

@@ -16,6 +16,7 @@
 #include "parallel/pipeline/schedule_timing.h"
 #include "parallel/pipeline/stage_cut.h"
 #include "parallel/pipeline/tied_stages.h"
+#include "parallel/plans/plan_traffic.h"
 #include "parallel/shard/param_table.h"
 #include "parallel/tokens/context_choice.h"
 #include "plan/model_steps.h"
@@ -140,6 +141,74 @@ void add_pipeline(const train::Registries& registries, const config::RunConfig& 
   facts.idle = parallel::time_schedule(schedule, pass).bubble;
 }
 
+// Sites whose forward pass is made again for the backward pass. Of a choice by pattern or budget it is not known before the run.
+bool runs_again(const config::RunConfig& config, const std::string& pattern) {
+  const auto has = [&](const char* part) { return pattern.find(part) != std::string::npos; };
+  switch (config.loop.activation_checkpointing.part) {
+    case config::CheckpointedPart::Blocks:
+      return pattern.starts_with("blocks.");
+    case config::CheckpointedPart::Attention:
+      return has(".attn.");
+    case config::CheckpointedPart::Mlp:
+      return has(".mlp.");
+    default:
+      return false;
+  }
+}
+
+struct Devices {
+  int64_t devices = 1, of_node = 0;
+};
+
+bool leaves_node(const parallel::Mesh& mesh, parallel::AxisSet axes, int64_t of_node) {
+  if (of_node == 0) return false;
+  return std::ranges::any_of(mesh.groups(axes), [&](const std::vector<int64_t>& ranks) {
+    return std::ranges::any_of(ranks, [&](int64_t rank) { return rank / of_node != ranks.front() / of_node; });
+  });
+}
+
+std::string group_name(parallel::AxisSet axes) {
+  if (axes.contains(parallel::Axis::Tp)) return "tp";
+  return axes.contains(parallel::Axis::Cp) ? "cp" : "spatial";
+}
+
+// A message from stage to stage is taken to be as large as the tokens, or as the results of a layer on average.
+double message_values(const config::RunConfig& config, const model::ModelCost& cost) {
+  double sum = 0, layers = 0;
+  for (const model::LayerCost& layer : cost.layers) {
+    if (layer.name == "patch_embed") return layer.results / static_cast<double>(config.parallel.context_parallel);
+    sum += layer.results;
+    layers += layer.results > 0 ? 1 : 0;
+  }
+  return sum / std::max(1.0, layers) / static_cast<double>(config.parallel.spatial.size());
+}
+
+// Adds the collectives of the model's own passes, of the rank in the middle of its blocks: halos are largest there.
+void add_communication(const train::Registries& registries, const config::RunConfig& config, const model::ModelShape& shape,
+                       const Devices& devices, plan::RunFacts& facts) {
+  const parallel::Mesh mesh = parallel::mesh_of(config.parallel, devices.devices, devices.of_node);
+  facts.exchange_leaves_node = leaves_node(mesh, parallel::kDp, devices.of_node);
+  facts.stages_leave_node = leaves_node(mesh, parallel::Axis::Pp, devices.of_node);
+  facts.message_values = message_values(config, facts.cost);
+  const auto plan = train::plan_of(mesh, {config, registries, spec_of(shape)});
+  if (!plan || facts.cost.layers.empty()) return;
+  model::ModelPtr model;
+  if (parallel::reads_layers(*plan)) model = registries.models.at(config.model.model).build(config.model, shape);
+  const auto group = mesh.group_of(0, parallel::kSpatial);
+  const int64_t rank = group.ranks[static_cast<size_t>(group.size() / 2)];
+  const auto is_made_again = [&](const std::string& pattern) { return runs_again(config, pattern); };
+  for (const parallel::PlanCalls& calls : parallel::plan_traffic(*plan, model.get(), facts.cost, mesh, rank, is_made_again)) {
+    facts.collectives.push_back({.group = group_name(calls.axes),
+                                 .kind = plan::collective_named(calls.name).value(),
+                                 .ranks = mesh.size(calls.axes),
+                                 .leaves_node = leaves_node(mesh, calls.axes, devices.of_node),
+                                 .calls = calls.calls,
+                                 .values = calls.values,
+                                 .is_wide = calls.is_wide,
+                                 .is_beside = calls.is_beside});
+  }
+}
+
 }  // namespace
 
 void check_layout_of(const train::Registries& registries, const config::RunConfig& config, int64_t world) {
@@ -148,7 +217,7 @@ void check_layout_of(const train::Registries& registries, const config::RunConfi
 }
 
 plan::RunEstimate estimate_of(const Application& application, const config::CommandLine& line, int64_t world,
-                              std::optional<double> flops_per_second) {
+                              std::optional<double> flops_per_second, int64_t node_devices) {
   const train::Registries& registries = application.registries;
   config::RunConfig config = config::resolve(line, world, registries.known_names()).config;
   const model::ModelEntry& entry = registries.models.at(config.model.model);
@@ -174,6 +243,7 @@ plan::RunEstimate estimate_of(const Application& application, const config::Comm
   if (entry.memory) facts.memory = entry.memory(config, data.shape);
   facts.flops_per_second = flops_per_second;
   add_pipeline(registries, config, data.shape, world, facts);
+  add_communication(registries, config, data.shape, {.devices = world, .of_node = node_devices}, facts);
   return plan::estimate_run(config, facts);
 }
 

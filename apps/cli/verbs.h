@@ -36,6 +36,7 @@ int verb_ckpt_diff(Application& application, int argc, char** argv);
 int verb_ckpt_export(Application& application, int argc, char** argv);
 int verb_ckpt_import(Application& application, int argc, char** argv);
 int verb_plan_estimate(Application& application, int argc, char** argv);
+int verb_plan_search(Application& application, int argc, char** argv);
 int verb_plan_schedule(Application& application, int argc, char** argv);
 int verb_report(Application& application, int argc, char** argv);
 int verb_doctor(Application& application, int argc, char** argv);

@@ -297,6 +297,36 @@ double reduced_bytes(const config::RunConfig& config, const RunFacts& facts, con
   return tied + (ranks - 1) / ranks * (sharing.reduces * kWideBytes * trained + gathered * gathered_bytes(config, facts.cost));
 }
 
+// Every micro-batch makes all calls; a pipeline's rank those of its part of the model.
+std::vector<CollectiveTraffic> collectives_of(const config::RunConfig& config, const RunFacts& facts, const StageFacts& stage) {
+  const config::BatchPlan batch = config::batch_plan(config);
+  const double steps = static_cast<double>(model_steps(config)), members = static_cast<double>(ensemble_members(config));
+  std::vector<CollectiveTraffic> all;
+  for (const CollectiveFacts& each : facts.collectives) {
+    const double bytes = each.is_wide ? kWideBytes : narrow_bytes(config);
+    all.push_back({.group = each.group,
+                   .kind = each.kind,
+                   .ranks = each.ranks,
+                   .leaves_node = each.leaves_node,
+                   .calls = each.calls * static_cast<double>(batch.micros()) * steps * stage.flops,
+                   .bytes = each.values * bytes * static_cast<double>(batch.local) * steps * members * stage.flops,
+                   .is_beside = each.is_beside});
+  }
+  // Ranks of tp have whole parameters besides their own parts: these gradients are summed once, in one message.
+  const int64_t tp = config.parallel.tensor_parallel;
+  const auto whole = static_cast<double>(facts.cost.parameters - (facts.memory ? facts.memory->split_parameters : 0));
+  const bool leaves_node =
+      std::ranges::any_of(facts.collectives, [](const CollectiveFacts& each) { return each.group == "tp" && each.leaves_node; });
+  if (tp > 1)
+    all.push_back({.group = "tp",
+                   .kind = CollectiveKind::AllReduce,
+                   .ranks = tp,
+                   .leaves_node = leaves_node,
+                   .calls = 1,
+                   .bytes = kWideBytes * whole * stage.parameters});
+  return all;
+}
+
 }  // namespace
 
 double RunEstimate::memory_bytes() const {
@@ -328,7 +358,17 @@ RunEstimate estimate_run(const config::RunConfig& config, const RunFacts& facts_
                        .model_steps = model_steps(config),
                        .ensemble_members = ensemble_members(config),
                        .run_share = run_share(config)};
-  estimate.forward_batch = config::batch_plan(config).micro;
+  const config::BatchPlan batch = config::batch_plan(config);
+  estimate.forward_batch = batch.micro;
+  estimate.idle = facts.idle;
+  estimate.micro_batches = batch.micros();
+  estimate.exchanges_each_pass =
+      config.parallel.shard == config::ShardStage::Gradients || config.parallel.shard == config::ShardStage::Full;
+  constexpr double kBytesPerMb = 1 << 20;
+  estimate.bucket_bytes = static_cast<double>(config.parallel.bucket_cap_mb) * kBytesPerMb;
+  estimate.message_bytes = facts.message_values * static_cast<double>(batch.micro) * narrow_bytes(config);
+  estimate.exchange_leaves_node = facts.exchange_leaves_node;
+  estimate.stages_leave_node = facts.stages_leave_node;
   estimate.shares_state = config.parallel.shard != config::ShardStage::None;
   estimate.step_flops = facts.cost.train_flops * static_cast<double>(estimate.global_batch);
   if (facts.memory) estimate.recompute_flops = facts.memory->recompute_flops * static_cast<double>(estimate.global_batch);
@@ -337,6 +377,7 @@ RunEstimate estimate_run(const config::RunConfig& config, const RunFacts& facts_
   for (size_t i = 0; i < stages.size(); ++i) {
     RunEstimate of_rank = estimate;
     of_rank.memory = memory_parts(config, facts, estimate, stages[i]);
+    of_rank.collectives = collectives_of(config, facts, stages[i]);
     offload(config, stages[i], of_rank);
     of_rank.stage = static_cast<int64_t>(i);
     of_rank.reduced_bytes = std::max(estimate.reduced_bytes, reduced_bytes(config, facts, stages[i]));

@@ -11,6 +11,7 @@
 #include "config/schema/run_config.h"
 #include "model/base/memory_cost.h"
 #include "model/base/model_cost.h"
+#include "plan/link_model.h"
 
 namespace welkin::plan {
 
@@ -20,6 +21,17 @@ struct StageFacts {
   double held = 1;                                // micro-batches, each of one model step, whose activations it holds
   double inputs_held = 0;                         // micro-batches of which it holds only a pass's input, and runs it again
   double tied = 0;  // values that it sends in a step for parameters with copies on other ranks: 2 (h - 1)/h of each, h ranks
+};
+
+// Calls of one collective by the model itself, in the passes of one sample (parallel/plans/plan_traffic.h).
+struct CollectiveFacts {
+  std::string group;  // "tp"
+  CollectiveKind kind = CollectiveKind::AllReduce;
+  int64_t ranks = 1;
+  bool leaves_node = false;  // the group has ranks of several nodes
+  double calls = 0, values = 0;
+  bool is_wide = false;    // in float32 also under mixed precision
+  bool is_beside = false;  // the computation goes on meanwhile
 };
 
 struct RunFacts {
@@ -35,7 +47,22 @@ struct RunFacts {
   int64_t world_size = 1;
   std::optional<double> flops_per_second{};  // achieved by each rank's device
   std::vector<StageFacts> stages{};          // by rank of the pipeline; empty: there is none
-  double idle = 0;                           // fraction of the ranks' time in which they wait for others
+  std::vector<CollectiveFacts> collectives{};
+  double message_values = 0;          // of a sample, from stage to stage
+  bool exchange_leaves_node = false;  // replicas, and stages, are on several nodes
+  bool stages_leave_node = false;
+  double idle = 0;  // fraction of the ranks' time in which they wait for others
+};
+
+// In a step, of one rank.
+struct CollectiveTraffic {
+  std::string group;
+  CollectiveKind kind = CollectiveKind::AllReduce;
+  int64_t ranks = 1;
+  bool leaves_node = false;
+  double calls = 0;
+  double bytes = 0;  // of this rank's tensors; of gathers the whole
+  bool is_beside = false;
 };
 
 struct MemoryPart {
@@ -60,9 +87,16 @@ struct RunEstimate {
   double reduced_bytes = 0;          // that each rank sends per step for gradients, and for sharded weights: a ring's
                                      // (n - 1)/n of each transfer; in a pipeline of the rank that sends most, with its part of
                                      // the sums of tied weights, which are taken to be whole on ranks of tp
-  double replay_bytes = 0;           // one rank's replay buffer in the host's memory
-  double offloaded_bytes = 0;        // bytes of one rank that leave its device's memory (key `offload`)
-  double disk_bytes = 0;             // bytes that one rank reads and writes for them in a step; 0 if they are in host memory
+  std::vector<CollectiveTraffic> collectives{};  // of the model's own passes
+  double idle = 0;                               // RunFacts::idle
+  int64_t micro_batches = 1;
+  bool exchanges_each_pass = false;  // weights or gradients travel for every micro-batch
+  double bucket_bytes = 0;           // of gradients that leave together
+  double message_bytes = 0;          // of a micro-batch, from stage to stage
+  bool exchange_leaves_node = false, stages_leave_node = false;
+  double replay_bytes = 0;     // one rank's replay buffer in the host's memory
+  double offloaded_bytes = 0;  // bytes of one rank that leave its device's memory (key `offload`)
+  double disk_bytes = 0;       // bytes that one rank reads and writes for them in a step; 0 if they are in host memory
   // Memory of one rank as the backward pass begins, with one recomputed part. With sharded training state: at the peak of the
   // backward pass. Without activations if they are not known.
   std::vector<MemoryPart> memory{};

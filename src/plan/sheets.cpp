@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "plan/sheets.h"
 
+#include <algorithm>
+#include <cmath>
+
 #include "core/text.h"
 #include "plan/roofline.h"
 #include "plan/state_bytes.h"
@@ -81,6 +84,27 @@ std::string passes_text(const RunEstimate& run) {
              run.ensemble_members > 1 ? cat(", ", run.ensemble_members, " members") : "");
 }
 
+// Calls beside the computation and others of one collective are one row.
+Section collectives_section(const RunEstimate& run) {
+  Section section{.title = "collectives of the model", .figures = {}};
+  std::vector<CollectiveTraffic> rows;
+  for (const CollectiveTraffic& each : run.collectives) {
+    const auto same = std::ranges::find_if(
+        rows, [&](const CollectiveTraffic& row) { return row.group == each.group && row.kind == each.kind; });
+    if (same == rows.end()) {
+      rows.push_back(each);
+    } else {
+      same->calls += each.calls;
+      same->bytes += each.bytes;
+    }
+  }
+  for (const CollectiveTraffic& row : rows) {
+    section.figures.push_back({cat(collective_name(row.kind), " over ", row.group), row.bytes / 1e6, "MB per step and rank", 3,
+                               cat(std::llround(row.calls), " calls of ", row.ranks, " ranks")});
+  }
+  return section;
+}
+
 }  // namespace
 
 std::vector<Section> lecture_sheet() {
@@ -159,7 +183,8 @@ std::vector<Section> run_sheet(const RunEstimate& run) {
     time.figures.push_back(
         {"to and from the disk", run.disk_bytes / 1e6, "MB per step and rank", 1, "offloaded states, read and written once"});
   }
-  return {work, memory, time};
+  if (run.collectives.empty()) return {work, memory, time};
+  return {work, memory, time, collectives_section(run)};
 }
 
 }  // namespace welkin::plan

@@ -25,7 +25,7 @@ using parallel::Lengths;
 // One call with a tensor of `values` elements, a multiple of the group's size.
 class CollectiveCall {
  public:
-  CollectiveCall(const Group& group, CollectiveKind kind, int64_t values, c10::Device device)
+  CollectiveCall(const Group& group, plan::CollectiveKind kind, int64_t values, c10::Device device)
       : group_(group),
         kind_(kind),
         whole_(at::ones({values}, device)),
@@ -43,18 +43,18 @@ class CollectiveCall {
  private:
   void send() {
     switch (kind_) {
-      case CollectiveKind::AllReduce:
+      case plan::CollectiveKind::AllReduce:
         return all_reduce_in_place(group_, whole_, parallel::Reduction::Max);  // the values do not change
-      case CollectiveKind::AllGather:
+      case plan::CollectiveKind::AllGather:
         all_gather(group_, part_, 0, lengths_);
         return;
-      case CollectiveKind::ReduceScatter:
+      case plan::CollectiveKind::ReduceScatter:
         reduce_scatter(group_, whole_, 0, lengths_);
         return;
-      case CollectiveKind::AllToAll:
+      case plan::CollectiveKind::AllToAll:
         all_to_all(group_, rows_, {.split_dim = 0, .split_lengths = ones_, .join_dim = 1, .join_lengths = lengths_});
         return;
-      case CollectiveKind::Broadcast:
+      case plan::CollectiveKind::Broadcast:
         return broadcast(group_, whole_, 0);
       default:
         return turn();
@@ -70,7 +70,7 @@ class CollectiveCall {
   }
 
   const Group& group_;
-  CollectiveKind kind_;
+  plan::CollectiveKind kind_;
   at::Tensor whole_, part_, rows_, arriving_;
   Lengths lengths_, ones_;
 };
@@ -100,10 +100,8 @@ std::string rounded(double value, int digits) {
   return cat(std::round(value * scale) / scale);
 }
 
-CollectiveKind kind_named(const std::string& name) {
-  for (const CollectiveKind kind : kCollectiveKinds) {
-    if (name == collective_name(kind)) return kind;
-  }
+plan::CollectiveKind kind_named(const std::string& name) {
+  if (const auto kind = plan::collective_named(name)) return *kind;
   throw DataError("bench", cat("unknown collective in a calibration: name=", name), "Write it anew with bench --collectives");
 }
 
@@ -118,7 +116,7 @@ CollectivesReport run_collectives_bench(const parallel::MeshGroups& groups, cons
   for (const auto& [name, axes] : kAxes) {
     const Group& group = groups.along(axes);
     if (group.size() == 1) continue;
-    for (const CollectiveKind kind : kCollectiveKinds) {
+    for (const plan::CollectiveKind kind : plan::kCollectiveKinds) {
       for (const int64_t bytes : options.sizes) {
         const int64_t values = std::max<int64_t>(1, bytes / 4 / group.size()) * group.size();
         CollectiveCall call(group, kind, values, options.device);
@@ -130,7 +128,7 @@ CollectivesReport run_collectives_bench(const parallel::MeshGroups& groups, cons
       }
     }
   }
-  report.fits = fit_links(report.times);
+  report.fits = plan::fit_links(report.times);
   return report;
 }
 
@@ -138,10 +136,10 @@ std::string collectives_text(const CollectivesReport& report) {
   if (report.times.empty())
     return "There is one rank: nothing is sent. Start several with welkin launch -n N -- bench --collectives\n";
   std::string text = cat("tensors on: ", report.device, "\n");
-  for (const LinkFit& fit : report.fits) {
-    text += cat(fit.axis, " of ", fit.ranks, ", ", collective_name(fit.kind), ": latency ", rounded(fit.latency_s * 1e6, 3),
+  for (const plan::LinkFit& fit : report.fits) {
+    text += cat(fit.axis, " of ", fit.ranks, ", ", plan::collective_name(fit.kind), ": latency ", rounded(fit.latency_s * 1e6, 3),
                 " us, ", rounded(fit.bytes_per_second * 1e-9, 3), " GB/s by the ring formula\n");
-    for (const TimedCollective& time : report.times) {
+    for (const plan::TimedCollective& time : report.times) {
       if (time.axis != fit.axis || time.kind != fit.kind) continue;
       text +=
           cat("    ", size_text(time.bytes), ": ", rounded(time.seconds * 1e6, 3), " us (formula ",
@@ -154,25 +152,25 @@ std::string collectives_text(const CollectivesReport& report) {
 void add_collectives_json(nlohmann::ordered_json& json, const CollectivesReport& report) {
   json["device"] = report.device;
   json["collectives"] = nlohmann::ordered_json::array();
-  for (const TimedCollective& time : report.times) {
+  for (const plan::TimedCollective& time : report.times) {
     json["collectives"].push_back({{"axis", time.axis},
-                                   {"collective", collective_name(time.kind)},
+                                   {"collective", plan::collective_name(time.kind)},
                                    {"ranks", time.ranks},
                                    {"bytes", time.bytes},
                                    {"seconds", time.seconds},
                                    {"bus_bytes_per_s", time.bus_bytes_per_second()}});
   }
   json["calibration"] = nlohmann::ordered_json::array();
-  for (const LinkFit& fit : report.fits) {
+  for (const plan::LinkFit& fit : report.fits) {
     json["calibration"].push_back({{"axis", fit.axis},
-                                   {"collective", collective_name(fit.kind)},
+                                   {"collective", plan::collective_name(fit.kind)},
                                    {"ranks", fit.ranks},
                                    {"latency_s", fit.latency_s},
                                    {"bandwidth_bytes_per_s", fit.bytes_per_second}});
   }
 }
 
-std::vector<LinkFit> read_calibration(const std::string& path) {
+std::vector<plan::LinkFit> read_calibration(const std::string& path) {
   std::ifstream in(path);
   const auto refuse = [&](const std::string& reason) {
     throw DataError("bench", cat("this is no calibration of collectives: path=", path, ", reason=", reason),
@@ -180,7 +178,7 @@ std::vector<LinkFit> read_calibration(const std::string& path) {
   };
   const nlohmann::json json = nlohmann::json::parse(in, nullptr, /*allow_exceptions=*/false);
   if (!in.is_open() || json.is_discarded() || !json.is_object() || !json.contains("calibration")) refuse("not read");
-  std::vector<LinkFit> fits;
+  std::vector<plan::LinkFit> fits;
   try {
     for (const auto& row : json.at("calibration")) {
       fits.push_back({.axis = row.at("axis").get<std::string>(),

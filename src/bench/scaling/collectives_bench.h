@@ -10,8 +10,8 @@
 #include <string>
 #include <vector>
 
-#include "bench/scaling/link_model.h"
 #include "parallel/comm/mesh_groups.h"
+#include "plan/link_model.h"
 
 namespace welkin::bench {
 
@@ -23,8 +23,8 @@ struct CollectivesOptions {
 
 struct CollectivesReport {
   std::string device;  // "cpu", "cuda"
-  std::vector<TimedCollective> times;
-  std::vector<LinkFit> fits;
+  std::vector<plan::TimedCollective> times;
+  std::vector<plan::LinkFit> fits;
 };
 
 // Every rank of the mesh calls it and has the same report. Axes of one rank are left out.
@@ -34,6 +34,6 @@ std::string collectives_text(const CollectivesReport& report);
 // "collectives": all times; "calibration": the fits, which read_calibration() reads.
 void add_collectives_json(nlohmann::ordered_json& json, const CollectivesReport& report);
 // DataError if the file was not written by add_collectives_json().
-std::vector<LinkFit> read_calibration(const std::string& path);
+std::vector<plan::LinkFit> read_calibration(const std::string& path);
 
 }  // namespace welkin::bench

@@ -198,7 +198,7 @@ ScalingTable scaling_table(ScalingKind kind, std::vector<ScalingRow> rows) {
   return table;
 }
 
-void predict_rows(ScalingTable& table, const LinkFit& exchange, const std::vector<int64_t>& ranks) {
+void predict_rows(ScalingTable& table, const plan::LinkFit& exchange, const std::vector<int64_t>& ranks) {
   const auto largest = std::ranges::find_if(table.rows.rbegin(), table.rows.rend(), [](const ScalingRow& row) {
     return row.ranks > 1 && row.batch > 0 && row.gradient_bytes > 0 && row.synthetic && row.nocomm;
   });

@@ -11,7 +11,7 @@
 #include <utility>
 #include <vector>
 
-#include "bench/scaling/link_model.h"
+#include "plan/link_model.h"
 
 namespace welkin::bench {
 
@@ -54,7 +54,7 @@ ScalingTable scaling_table(ScalingKind kind, std::vector<ScalingRow> rows);
 // Adds a row per number of ranks beyond the table's largest: the computation per rank of the largest measurement, plus the
 // gradient exchange by the fitted ring formula, with the same fraction hidden. Waiting beyond the exchange's own time stays the
 // same.
-void predict_rows(ScalingTable& table, const LinkFit& exchange, const std::vector<int64_t>& ranks);
+void predict_rows(ScalingTable& table, const plan::LinkFit& exchange, const std::vector<int64_t>& ranks);
 
 std::string scaling_text(const ScalingTable& table);
 nlohmann::ordered_json scaling_json(const ScalingTable& table);

@@ -31,8 +31,10 @@ int64_t filter_parameters(const AfnoOptions& options) {
 LayerCost filter_cost(std::string name, const AfnoOptions& options) {
   const int64_t channels = options.embed_dim / options.num_blocks;
   const ops::OperatorCost product = ops::linear_cost(wavenumbers(options), 2 * channels, 2 * channels, kFloatBytes);
-  return layer_cost(std::move(name), static_cast<double>(2 * options.num_blocks) * product, 2 * 2 * options.embed_dim * channels,
-                    2 * 2 * options.embed_dim);
+  LayerCost filter = layer_cost(std::move(name), static_cast<double>(2 * options.num_blocks) * product,
+                                2 * 2 * options.embed_dim * channels, 2 * 2 * options.embed_dim);
+  filter.inputs = filter.results = static_cast<double>(options.num_tokens() * options.embed_dim);
+  return filter;
 }
 
 void add_afno_block(ModelCost& cost, const AfnoOptions& options, const std::string& path) {

@@ -23,6 +23,8 @@ struct LayerCost {
   int64_t parameters = 0;       // read once for a whole batch
   int64_t weights = 0;          // part of `parameters`: those of its matmul or convolution
   double shared_bytes = 0;      // part of activation_bytes: an input tensor that the previous layer reads, too
+  double inputs = 0;            // values of its input per sample, and of its result
+  double results = 0;
 
   // Bytes of a batch's forward pass.
   double bytes(int64_t batch) const {
@@ -58,7 +60,9 @@ inline LayerCost layer_cost(std::string name, const ops::OperatorCost& cost, int
           .train_flops = (of_input ? 2 : 3) * cost.flops,
           .activation_bytes = cost.bytes - kFloatBytes * static_cast<double>(weights),
           .parameters = weights + biases,
-          .weights = weights};
+          .weights = weights,
+          .inputs = cost.bytes / kFloatBytes - static_cast<double>(weights) - cost.results,
+          .results = cost.results};
 }
 
 }  // namespace welkin::model

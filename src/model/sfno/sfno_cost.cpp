@@ -53,7 +53,10 @@ void add_sfno_block(ModelCost& cost, const SfnoOptions& options, int64_t block) 
   ops::OperatorCost outside = transform_cost(options, grids.from_rows);
   if (changes_grid(options, block)) outside += transform_cost(options, grids.to_rows);  // for the residual
   LayerCost filter = layer_cost(path + ".filter.analysis", outside, 0, 0);
+  const auto coefficients = static_cast<double>(2 * d * options.degrees() * options.orders());
   filter.train_flops = 2 * outside.flops;
+  filter.inputs = static_cast<double>(grids.from * d);
+  filter.results = coefficients;
   cost.add(filter);
   const ops::OperatorCost back = transform_cost(options, grids.to_rows);
   const auto degrees = static_cast<double>(options.degrees());
@@ -61,6 +64,8 @@ void add_sfno_block(ModelCost& cost, const SfnoOptions& options, int64_t block) 
       layer_cost(path + ".filter.filter", degrees * ops::linear_cost(options.orders(), 2 * d, 2 * d, kFloatBytes) + back,
                  spectral_weights(options), 0);
   mixing.train_flops -= back.flops;
+  mixing.inputs = coefficients;
+  mixing.results = static_cast<double>(grids.to * d);
   cost.add(mixing);
   cost.add(point_norm(path + ".norm0", grids.to, d));
   cost.add(point_cost(path + ".mlp.fwd.0", grids.to, d, options.mlp_width, /*with_bias=*/true));

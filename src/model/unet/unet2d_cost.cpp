@@ -54,6 +54,9 @@ ModelCost unet2d_cost(const Unet2dOptions& options, const std::array<int64_t, 2>
                                /*with_bias=*/true);
     up.weights = 4 * options.channels(scale) * options.channels(scale - 1);
     up.parameters = up.weights + options.channels(scale - 1);
+    const double coarse = static_cast<double>(points_at(grid, scale) * options.channels(scale));  // of its input
+    up.activation_bytes -= kFloatBytes * (up.inputs - coarse);
+    up.inputs = coarse;
     cost.add(up);
     add_double_conv(cost, path + ".conv.double_conv", points_at(grid, scale - 1), options.channels(scale),
                     options.channels(scale - 1));

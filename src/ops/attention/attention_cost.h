@@ -14,7 +14,7 @@ inline OperatorCost attention_cost(int64_t queries, int64_t keys, int64_t width,
   const auto n = static_cast<double>(queries);
   const auto m = static_cast<double>(keys);
   const auto d = static_cast<double>(width);
-  return {4.0 * n * m * d, element_bytes * 2.0 * (n + m) * d};
+  return {4.0 * n * m * d, element_bytes * 2.0 * (n + m) * d, n * d};
 }
 
 }  // namespace welkin::ops

@@ -15,7 +15,8 @@ inline OperatorCost conv3d_cost(int64_t in_channels, int64_t out_channels, int64
   const auto cout = static_cast<double>(out_channels);
   const auto k = static_cast<double>(taps);
   return {2.0 * k * cin * cout * static_cast<double>(voxels),
-          element_bytes * (cin * static_cast<double>(in_voxels) + cout * static_cast<double>(out_voxels) + k * cin * cout)};
+          element_bytes * (cin * static_cast<double>(in_voxels) + cout * static_cast<double>(out_voxels) + k * cin * cout),
+          cout * static_cast<double>(out_voxels)};
 }
 
 }  // namespace welkin::ops

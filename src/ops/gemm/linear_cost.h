@@ -12,7 +12,7 @@ inline OperatorCost linear_cost(int64_t rows, int64_t in_features, int64_t out_f
   const auto m = static_cast<double>(rows);
   const auto k = static_cast<double>(in_features);
   const auto n = static_cast<double>(out_features);
-  return {2.0 * m * k * n, element_bytes * (m * k + k * n + m * n)};
+  return {2.0 * m * k * n, element_bytes * (m * k + k * n + m * n), m * n};
 }
 
 }  // namespace welkin::ops

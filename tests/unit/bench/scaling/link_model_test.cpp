@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The ring formula, its fit, and scaling tables with predicted rows.
-#include "bench/scaling/link_model.h"
+#include "plan/link_model.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -15,6 +15,12 @@
 namespace welkin::bench {
 namespace {
 
+using plan::collective_name;
+using plan::CollectiveKind;
+using plan::fit_links;
+using plan::kCollectiveKinds;
+using plan::LinkFit;
+using plan::TimedCollective;
 using testing::HasSubstr;
 
 // Both in units near 1e-5 and 1: far above the roundings, far below what an error of the formula would be.

@@ -4,16 +4,18 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
-namespace welkin::bench {
+namespace welkin::plan {
 
 enum class CollectiveKind { AllReduce, AllGather, ReduceScatter, AllToAll, Broadcast, SendReceive };
 inline constexpr CollectiveKind kCollectiveKinds[] = {CollectiveKind::AllReduce,     CollectiveKind::AllGather,
                                                       CollectiveKind::ReduceScatter, CollectiveKind::AllToAll,
                                                       CollectiveKind::Broadcast,     CollectiveKind::SendReceive};
-const char* collective_name(CollectiveKind kind);  // "all_reduce"
+const char* collective_name(CollectiveKind kind);                         // "all_reduce"
+std::optional<CollectiveKind> collective_named(const std::string& name);  // nothing for an unknown name
 
 // Messages, one after the other, of one collective over `ranks` members.
 double ring_messages(CollectiveKind kind, int64_t ranks);
@@ -45,4 +47,4 @@ struct TimedCollective {
 // `times`.
 std::vector<LinkFit> fit_links(const std::vector<TimedCollective>& times);
 
-}  // namespace welkin::bench
+}  // namespace welkin::plan

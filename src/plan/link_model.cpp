@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "bench/scaling/link_model.h"
+#include "plan/link_model.h"
 
 #include <algorithm>
 #include <cmath>
 
-namespace welkin::bench {
+namespace welkin::plan {
 namespace {
 
 // Least squares of (a x + b y - 1) over rows (x, y) divided by the measured time, so that small messages count as large ones.
@@ -46,6 +46,13 @@ const char* collective_name(CollectiveKind kind) {
     default:
       return "send_receive";
   }
+}
+
+std::optional<CollectiveKind> collective_named(const std::string& name) {
+  for (const CollectiveKind kind : kCollectiveKinds) {
+    if (name == collective_name(kind)) return kind;
+  }
+  return {};
 }
 
 double ring_messages(CollectiveKind kind, int64_t ranks) {
@@ -91,4 +98,4 @@ std::vector<LinkFit> fit_links(const std::vector<TimedCollective>& times) {
   return fits;
 }
 
-}  // namespace welkin::bench
+}  // namespace welkin::plan
