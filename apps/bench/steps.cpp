@@ -79,11 +79,15 @@ class BenchRun {
   }
 
  private:
-  // Compares steps with and without communication where both were measured.
+  // Compares steps with and without communication where both were measured. Of the former alone the JSON has the calls.
   std::string compare_communication() {
     const auto with = std::ranges::find(reports_, bench::StepMode::Synthetic, &bench::StepReport::mode);
     const auto without = std::ranges::find(reports_, bench::StepMode::NoComm, &bench::StepReport::mode);
-    if (with == reports_.end() || without == reports_.end()) return {};
+    if (with == reports_.end()) return {};
+    if (without == reports_.end()) {
+      if (!with->traffic.calls.empty()) bench::add_calls_json(json_, with->traffic);
+      return {};
+    }
     const auto found = bench::communication_of(with->traffic, with->step_seconds, without->step_seconds);
     bench::add_communication_json(json_, with->traffic, found);
     return bench::communication_text(with->traffic, found);

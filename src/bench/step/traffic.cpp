@@ -130,21 +130,24 @@ std::string communication_text(const Traffic& traffic, const Communication& comm
   return text;
 }
 
-void add_communication_json(nlohmann::ordered_json& json, const Traffic& traffic, const Communication& communication) {
-  nlohmann::ordered_json& found = json["communication"];
-  found = {{"alone_s", communication.alone_s},
-           {"exposed_s", communication.exposed_s},
-           {"hidden_fraction", communication.hidden_fraction()},
-           {"is_told", communication.is_told},
-           {"calls", nlohmann::ordered_json::array()}};
+void add_calls_json(nlohmann::ordered_json& json, const Traffic& traffic) {
+  nlohmann::ordered_json& calls = json["communication"]["calls"] = nlohmann::ordered_json::array();
   for (const CallTotal& call : traffic.calls) {
     const auto steps = static_cast<double>(traffic.steps);
-    found["calls"].push_back({{"group", call.group},
-                              {"collective", call.name},
-                              {"calls_per_step", static_cast<double>(call.calls) / steps},
-                              {"bytes_per_step", static_cast<double>(call.bytes) / steps},
-                              {"bytes_per_s", bytes_per_second(call, traffic)}});
+    calls.push_back({{"group", call.group},
+                     {"collective", call.name},
+                     {"calls_per_step", static_cast<double>(call.calls) / steps},
+                     {"bytes_per_step", static_cast<double>(call.bytes) / steps},
+                     {"bytes_per_s", bytes_per_second(call, traffic)}});
   }
+}
+
+void add_communication_json(nlohmann::ordered_json& json, const Traffic& traffic, const Communication& communication) {
+  json["communication"] = {{"alone_s", communication.alone_s},
+                           {"exposed_s", communication.exposed_s},
+                           {"hidden_fraction", communication.hidden_fraction()},
+                           {"is_told", communication.is_told}};
+  add_calls_json(json, traffic);
 }
 
 }  // namespace welkin::bench

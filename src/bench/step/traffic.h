@@ -47,7 +47,9 @@ struct Communication {
 Communication communication_of(const Traffic& traffic, double step_s, double no_comm_s);
 
 std::string communication_text(const Traffic& traffic, const Communication& communication);
-// "communication": times of a step, and calls, bytes and bytes per second by group and collective.
+// "communication": calls, bytes and bytes per second of a step by group and collective.
+void add_calls_json(nlohmann::ordered_json& json, const Traffic& traffic);
+// The same, with the times of a step.
 void add_communication_json(nlohmann::ordered_json& json, const Traffic& traffic, const Communication& communication);
 
 }  // namespace welkin::bench

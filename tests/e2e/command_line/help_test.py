@@ -10,7 +10,7 @@ import unittest
 
 BINARY = os.environ["WELKIN_BINARY"]
 LINES, COLUMNS = 50, 100
-CONFIGURED = ("train", "evaluate", "predict", "forecast", "data climatology", "bench", "plan estimate", "ckpt import", "ckpt package")
+CONFIGURED = ("train", "evaluate", "predict", "forecast", "data climatology", "bench", "plan estimate", "plan search", "ckpt import", "ckpt package")
 FORMS = ("data simulate nbody", "data simulate weather", "verify --layouts", "bench --tiles", "bench --collectives", "bench --scaling weak",
          "bench --parallel_figure overlap")
 
