@@ -29,7 +29,7 @@ std::string offload_text(const Application& application, const config::CommandLi
   const train::Registries& registries = application.registries;
   const bool is_known = registries.models.at(config.model.model).cost && registries.datasets.at(config.data.dataset).facts;
   if (config.backend.offload.empty() || !is_known) return "";
-  const plan::RunEstimate estimate = estimate_of(application, line, world_size, std::nullopt);
+  const plan::RunEstimate estimate = estimate_of(application, line, {.world = world_size});
   const auto text = [](double bytes) { return format_bytes(static_cast<uint64_t>(bytes)); };
   const std::string traffic =
       estimate.disk_bytes > 0 ? cat(", ", text(estimate.disk_bytes), " to and from the disk in a step") : "";

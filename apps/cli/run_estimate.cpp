@@ -187,7 +187,9 @@ double message_values(const config::RunConfig& config, const model::ModelCost& c
 void add_communication(const train::Registries& registries, const config::RunConfig& config, const model::ModelShape& shape,
                        const Devices& devices, plan::RunFacts& facts) {
   const parallel::Mesh mesh = parallel::mesh_of(config.parallel, devices.devices, devices.of_node);
-  facts.exchange_leaves_node = leaves_node(mesh, parallel::kDp, devices.of_node);
+  const bool is_cut = config.parallel.spatial.size() > 1 || config.parallel.context_io == config::ContextIo::Sharded;
+  const parallel::AxisSet exchange = is_cut ? parallel::kDp | parallel::kSampleParts : parallel::kDp;
+  facts.exchange_leaves_node = leaves_node(mesh, exchange, devices.of_node);
   facts.stages_leave_node = leaves_node(mesh, parallel::Axis::Pp, devices.of_node);
   facts.message_values = message_values(config, facts.cost);
   const auto plan = train::plan_of(mesh, {config, registries, spec_of(shape)});
@@ -216,8 +218,8 @@ void check_layout_of(const train::Registries& registries, const config::RunConfi
   if (spec) train::check_layout(parallel::mesh_of(config.parallel, world), {config, registries, *spec});
 }
 
-plan::RunEstimate estimate_of(const Application& application, const config::CommandLine& line, int64_t world,
-                              std::optional<double> flops_per_second, int64_t node_devices) {
+plan::RunEstimate estimate_of(const Application& application, const config::CommandLine& line, const EstimateOptions& options) {
+  const int64_t world = options.world;
   const train::Registries& registries = application.registries;
   config::RunConfig config = config::resolve(line, world, registries.known_names()).config;
   const model::ModelEntry& entry = registries.models.at(config.model.model);
@@ -225,7 +227,10 @@ plan::RunEstimate estimate_of(const Application& application, const config::Comm
     throw ConfigError("plan", cat("the model has no cost: model=", config.model.model), "Give its ModelEntry a cost");
   }
   check_layout_of(registries, config, world);
-  const train::DatasetFacts data = facts_of(registries.datasets.at(config.data.dataset), config);
+  std::optional<train::DatasetFacts> own;
+  std::optional<train::DatasetFacts>& kept = options.data != nullptr ? *options.data : own;
+  if (!kept) kept = facts_of(registries.datasets.at(config.data.dataset), config);
+  const train::DatasetFacts& data = *kept;
   const parallel::ContextMode mode = parallel::context_mode_of(config, data.shape, parallel::mesh_of(config.parallel, world),
                                                                config.loop.device != config::DeviceChoice::Cpu);
   config.parallel.context_mode = config::choice_named<config::ContextMode>(parallel::context_mode_name(mode)).value();
@@ -241,9 +246,9 @@ plan::RunEstimate estimate_of(const Application& application, const config::Comm
                        .widens_matmuls = widens_matmuls(config),
                        .world_size = world};
   if (entry.memory) facts.memory = entry.memory(config, data.shape);
-  facts.flops_per_second = flops_per_second;
+  facts.flops_per_second = options.flops_per_second;
   add_pipeline(registries, config, data.shape, world, facts);
-  add_communication(registries, config, data.shape, {.devices = world, .of_node = node_devices}, facts);
+  add_communication(registries, config, data.shape, {.devices = world, .of_node = options.node_devices}, facts);
   return plan::estimate_run(config, facts);
 }
 

@@ -54,7 +54,7 @@ TrainingSize write_sized_preset(const Application& application, const fs::path& 
   if (preset == kForecastPreset) size.samples = training_samples(application, folder, preset);
   const uint64_t memory = process_memory().limit;
   for (size.batch = kMostSamples; size.batch >= 1; size.batch /= 2) {
-    const plan::RunEstimate estimate = estimate_of(application, preset_line(folder, preset, size.batch), 1);
+    const plan::RunEstimate estimate = estimate_of(application, preset_line(folder, preset, size.batch), {});
     size.memory = cat(format_bytes(static_cast<uint64_t>(estimate.memory_bytes())), " of ", format_bytes(memory));
     const bool fits = estimate.memory_bytes() <= kMemoryShare * static_cast<double>(memory) && estimate.step_flops <= kStepFlops;
     if (size.batch == 1 || (fits && size.batch * 4 <= size.samples)) break;

@@ -93,8 +93,9 @@ std::vector<plan::Section> run_of_ours(const Application& application, const con
   const bool names_run = line.yaml_config || line.config || line.tutorial != config::Tutorial::None;
   if (asks_failures && !names_run) return {failures(line, {})};
   const double rate = number_given(line, "rate");
-  const plan::RunEstimate run =
-      estimate_of(application, line, devices_given(line), rate > 0 ? std::optional<double>(rate * 1e12) : std::nullopt);
+  const plan::RunEstimate run = estimate_of(
+      application, line,
+      {.world = devices_given(line), .flops_per_second = rate > 0 ? std::optional<double>(rate * 1e12) : std::nullopt});
   std::vector<plan::Section> sheet = plan::run_sheet(run);
   if (asks_failures) sheet.push_back(failures(line, run.step_seconds));
   return sheet;

@@ -62,6 +62,7 @@ struct Found {
   int64_t too_large = 0;
   double smallest_gib = 0;                 // of those that are too large
   std::map<std::string, int64_t> refused;  // by the first words of the reason
+  std::optional<ConfigError> first_refusal;
 };
 
 double needed(const config::CommandLine& line, const char* flag, const char* why) {
@@ -112,10 +113,13 @@ class Search {
     config::CommandLine line = line_;
     for (const auto& [key, value] : layout.settings()) line.settings.push_back({key, value, cat("--set ", key)});
     try {
-      return estimate_of(application_, line, devices_, machine_.flops_per_second, node_devices_);
+      return estimate_of(
+          application_, line,
+          {.world = devices_, .flops_per_second = machine_.flops_per_second, .node_devices = node_devices_, .data = &data_});
     } catch (const ConfigError& error) {
       const std::string text = error.what();
       ++found_.refused[text.substr(0, text.find(':'))];
+      if (!found_.first_refusal) found_.first_refusal = error;
       return {};
     }
   }
@@ -129,12 +133,19 @@ class Search {
     return value;
   }
 
+  // `auto` is for the run to choose, so it is chosen here.
+  std::optional<int64_t> given_micro() const {
+    const auto text = given("micro_batch_size");
+    if (!text || *text == "auto") return {};
+    return std::strtoll(text->c_str(), nullptr, 10);
+  }
+
   bool fits_model(const plan::LayoutChoice& mesh) { return estimate(mesh).has_value(); }
 
   // Without a pipeline fewer and larger forward passes are never slower; in one, many small ones leave less idle time.
   void add_best_batch(plan::LayoutChoice layout) {
     bool has_fitting = false;
-    const bool is_given = given("micro_batch_size").has_value();
+    const bool is_given = given_micro().has_value();
     for (int64_t micro = largest_micro(layout); micro >= 1; micro = is_given ? 0 : micro / 2) {
       layout.micro_batch = micro;
       const auto run = estimate(layout);
@@ -155,7 +166,7 @@ class Search {
 
   // The samples of a replica, down to a power of two; the user's number.
   int64_t largest_micro(const plan::LayoutChoice& layout) {
-    if (const auto micro = given("micro_batch_size")) return std::strtoll(micro->c_str(), nullptr, 10);
+    if (const auto micro = given_micro()) return *micro;
     const auto run = estimate(layout);
     if (!run) return 0;
     int64_t micro = 1;
@@ -168,6 +179,7 @@ class Search {
   int64_t devices_, node_devices_;
   plan::Machine machine_;
   double memory_gib_;
+  std::optional<train::DatasetFacts> data_;
   Found found_;
 };
 
@@ -234,6 +246,7 @@ void print(Application& application, const Found& found, const std::vector<Ranke
                           ", the smallest needs ", rounded(found.smallest_gib, 3), " GiB, layouts=", found.too_large),
                       "Take more devices, or --offload");
   }
+  if (found.refused.size() == 1) throw ConfigError(*found.first_refusal);  // of the run, whatever its layout
   std::string reasons;
   for (const auto& [reason, count] : found.refused) reasons += cat(reasons.empty() ? "" : "; ", reason, " (", count, ")");
   throw ConfigError("plan", cat("no layout divides this run: ", reasons),

@@ -11,6 +11,9 @@ namespace {
 // Of a pass forward and backward the backward pass takes two thirds; half of that makes the weights' gradients.
 constexpr double kBackward = 2.0 / 3.0;
 
+// What a host needs to begin a layer, once forward and twice backward: small forward passes take no less.
+constexpr double kBeginLayer = 3 * 10e-6;
+
 // The part of the computation that hides calls beside it: tp sums the input's gradient beside one matmul's weight gradient; a
 // ring of keys and halos of blocks go beside most of the layer that needs them.
 double hidden_beside(const std::string& group) { return group == "tp" ? kBackward / 4 : 0.5; }
@@ -26,6 +29,9 @@ double Machine::seconds(CollectiveKind kind, int64_t ranks, bool leaves_node, do
 StepTime step_time(const RunEstimate& run, const Machine& machine) {
   const double ranks = static_cast<double>(run.world_size);
   StepTime time{.compute = (run.step_flops + run.recompute_flops) / (machine.flops_per_second * ranks)};
+  const double layers = static_cast<double>(run.cost.layers.size()) / static_cast<double>(run.pipeline_parallel);
+  const double begins = kBeginLayer * layers * static_cast<double>(run.micro_batches * run.model_steps);
+  time.compute = std::max(time.compute, begins);
   time.idle = time.compute * run.idle / (1 - run.idle);
   std::map<std::string, double> beside;
   for (const CollectiveTraffic& each : run.collectives) {

@@ -23,6 +23,15 @@ TEST(StepTime, OfOneDeviceIsItsComputation) {
   EXPECT_DOUBLE_EQ(step_time(run, kMachine).total(), 4);
 }
 
+TEST(StepTime, SmallPassesTakeWhatBeginningThemTakes) {
+  RunEstimate run = run_of(1e6, 1);
+  run.cost.layers.resize(50);
+  run.micro_batches = 8;
+  EXPECT_DOUBLE_EQ(step_time(run, kMachine).total(), 8 * 50 * 30e-6);
+  run.step_flops = 1e12;
+  EXPECT_DOUBLE_EQ(step_time(run, kMachine).total(), 1);
+}
+
 TEST(StepTime, ACollectiveTakesItsRing) {
   EXPECT_DOUBLE_EQ(kMachine.seconds(CollectiveKind::AllReduce, 4, false, 1e9), 6 * 1e-5 + 1.5 * 1e9 / 100e9);
   EXPECT_DOUBLE_EQ(kMachine.seconds(CollectiveKind::AllGather, 4, true, 1e9), 3 * 1e-5 + 0.75 * 1e9 / 10e9);
