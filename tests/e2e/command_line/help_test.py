@@ -36,6 +36,9 @@ class Help(unittest.TestCase):
             lines = self.help(verb).splitlines()
             self.assertLessEqual(len(lines), LINES, verb)
             self.assertLessEqual(max(map(len, lines)), COLUMNS, verb)
+
+    def test_h_is_help(self):
+        for verb in ("", "train", "data inspect", "launch", "bench collectives"):  # one for each parser
             self.assertEqual(self.help(verb), self.help(verb, "-h"), verb)
 
     def test_all_is_more_for_verbs_with_a_configuration_and_equal_for_others(self):
