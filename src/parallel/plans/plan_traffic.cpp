@@ -2,6 +2,7 @@
 #include "parallel/plans/plan_traffic.h"
 
 #include <algorithm>
+#include <type_traits>
 #include <utility>
 #include <variant>
 
@@ -39,6 +40,13 @@ struct PlaceValues {
   double grad_inputs = 0;          // the part of `inputs` that needs a gradient
 };
 
+// Styles without a collective. A new style is one of them, or has a rule of its own: else this file does not compile.
+template <typename Style, typename... Silent>
+constexpr bool kIsOneOf = (std::is_same_v<Style, Silent> || ...);
+template <typename Style>
+constexpr bool kIsSilent = kIsOneOf<Style, ColumnParallel, SplitParameter, AllTokens, OwnFromRead, OwnFromAll, ReadFromOwn,
+                                    TokenMask, ColumnMask, AttentionMask, DegreeWeights>;
+
 class Traffic {
  public:
   Traffic(const Plan& plan, const model::Model* model, const model::ModelCost& cost, const Mesh& mesh, int64_t rank,
@@ -50,7 +58,7 @@ class Traffic {
     is_sequence_split_ = std::ranges::find(inner_, Axis::Tp) != inner_.end();
     for (const Axis axis : plan.input_axes) token_ranks_ *= mesh.size(axis);
     for (const Axis axis : inner_) token_ranks_ *= axis == Axis::Tp ? 1 : mesh.size(axis);
-    if (plan.num_tokens > 0) stream_ = of("patch_embed").results;
+    if (plan.num_tokens > 0) stream_ = of("patch_embed").results;  // the models of patches name it so
   }
 
   std::vector<PlanCalls> sum() {
@@ -90,7 +98,6 @@ class Traffic {
   enum class In { Forward, Backward };
 
   // `is_stream`: values that stay float32 under mixed precision, as results of norms and sums do.
-
   void call(In pass, AxisSet axes, const char* name, double calls, double values, bool is_beside = false,
             bool is_stream = false) {
     if (mesh_.size(axes) == 1 || calls == 0) return;
@@ -107,7 +114,8 @@ class Traffic {
   }
 
   template <typename Style>
-  void add(const std::string& /*pattern*/, const Style& /*style*/) {}  // no collective
+  requires kIsSilent<Style>
+  void add(const std::string& /*pattern*/, const Style& /*style*/) {}
 
   // weights
 
