@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // welkin plan search: estimates every layout of a run over a number of devices, and lists the fastest that fit.
+#include <unistd.h>
+
 #include <algorithm>
 #include <array>
 #include <cstdio>
@@ -19,7 +21,10 @@
 #include "config/flags/command_line.h"
 #include "core/error.h"
 #include "core/file.h"
+#include "core/output_check.h"
 #include "core/text.h"
+#include "observe/log/console.h"
+#include "observe/log/progress.h"
 #include "observe/log/table.h"
 #include "plan/layouts.h"
 #include "plan/state_bytes.h"
@@ -99,10 +104,17 @@ class Search {
   Found run() {
     const plan::LayoutSpace space{
         .devices = devices_, .node_devices = node_devices_, .given = [this](const std::string& key) { return given(key); }};
-    for (const plan::LayoutChoice& mesh : plan::meshes(space)) {
+    const std::vector<plan::LayoutChoice> meshes = plan::meshes(space);
+    observe::Console console({.fd = STDERR_FILENO});
+    observe::Progress progress(
+        console, {.title = "plan search", .total = static_cast<int64_t>(meshes.size()), .unit = "meshes", .now_s = {}});
+    int64_t done = 0;
+    for (const plan::LayoutChoice& mesh : meshes) {
+      progress.update(done++);
       if (!fits_model(mesh)) continue;
       for (const plan::LayoutChoice& layout : plan::variants(space, mesh)) add_best_batch(layout);
     }
+    progress.finish();
     std::ranges::stable_sort(found_.fitting, {},
                              [](const Ranked& each) { return std::pair(each.time.total(), each.memory_gib); });
     return std::move(found_);
@@ -262,10 +274,11 @@ int verb_plan_search(Application& application, int argc, char** argv) {
     return 0;
   }
   const int64_t top = whole_flag(line, "top", 10, 1, 1'000'000);
+  const std::string json = text_flag(line, "json");
+  if (!json.empty() && json != "-") check_output("plan", "--json", json);
   const Found found = Search(application, line).run();
   if (found.fitting.empty()) refuse_all(found, line);
   const std::vector<Ranked> rows = listed(found.fitting, has_flag(line, "all"), top);
-  const std::string json = text_flag(line, "json");
   if (json == "-") {
     application.out << layout_json(rows);
   } else {

@@ -75,6 +75,7 @@ class PlanSearch(BenchCase):
                               ((*LINKS, "--devices", "12", "--memory_gib", "1"), "nodes are not whole: devices=12, node_devices=8"),
                               ((*LINKS, "--devices", "4", "--memory_gib", "1e-6"), "no layout fits into the memory of a device: memory_gib=1e-6, the smallest needs "),
                               ((*LINKS, "--devices", "4", "--memory_gib", "1", "--set", "num_heads=3"), "num_heads"),
+                              ((*LINKS, "--devices", "4", "--memory_gib", "1", "--json", "/nowhere/found.json"), "/nowhere"),
                               ((*LINKS, "--devices", "7", "--node_devices", "7", "--memory_gib", "1", "--context_parallel", "1", "--spatial", "1x1x1",
                                 "--pipeline_parallel", "1"), "no layout divides this run: ")):
             self.assertIn(wanted, self.search(LARGE, *flags, code=USAGE).stderr)
