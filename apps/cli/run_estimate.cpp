@@ -156,10 +156,6 @@ bool runs_again(const config::RunConfig& config, const std::string& pattern) {
   }
 }
 
-struct Devices {
-  int64_t devices = 1, of_node = 0;
-};
-
 bool leaves_node(const parallel::Mesh& mesh, parallel::AxisSet axes, int64_t of_node) {
   if (of_node == 0) return false;
   return std::ranges::any_of(mesh.groups(axes), [&](const std::vector<int64_t>& ranks) {
@@ -185,12 +181,12 @@ double message_values(const config::RunConfig& config, const model::ModelCost& c
 
 // Adds the collectives of the model's own passes, of the rank in the middle of its blocks: halos are largest there.
 void add_communication(const train::Registries& registries, const config::RunConfig& config, const model::ModelShape& shape,
-                       const Devices& devices, plan::RunFacts& facts) {
-  const parallel::Mesh mesh = parallel::mesh_of(config.parallel, devices.devices, devices.of_node);
+                       const EstimateOptions& options, plan::RunFacts& facts) {
+  const parallel::Mesh mesh = parallel::mesh_of(config.parallel, options.world, options.node_devices);
   const bool is_cut = config.parallel.spatial.size() > 1 || config.parallel.context_io == config::ContextIo::Sharded;
   const parallel::AxisSet exchange = is_cut ? parallel::kDp | parallel::kSampleParts : parallel::kDp;
-  facts.exchange_leaves_node = leaves_node(mesh, exchange, devices.of_node);
-  facts.stages_leave_node = leaves_node(mesh, parallel::Axis::Pp, devices.of_node);
+  facts.exchange_leaves_node = leaves_node(mesh, exchange, options.node_devices);
+  facts.stages_leave_node = leaves_node(mesh, parallel::Axis::Pp, options.node_devices);
   facts.message_values = message_values(config, facts.cost);
   const auto plan = train::plan_of(mesh, {config, registries, spec_of(shape)});
   if (!plan || facts.cost.layers.empty()) return;
@@ -203,7 +199,7 @@ void add_communication(const train::Registries& registries, const config::RunCon
     facts.collectives.push_back({.group = group_name(calls.axes),
                                  .kind = plan::collective_named(calls.name).value(),
                                  .ranks = mesh.size(calls.axes),
-                                 .leaves_node = leaves_node(mesh, calls.axes, devices.of_node),
+                                 .leaves_node = leaves_node(mesh, calls.axes, options.node_devices),
                                  .calls = calls.calls,
                                  .values = calls.values,
                                  .is_wide = calls.is_wide,
@@ -248,7 +244,7 @@ plan::RunEstimate estimate_of(const Application& application, const config::Comm
   if (entry.memory) facts.memory = entry.memory(config, data.shape);
   facts.flops_per_second = options.flops_per_second;
   add_pipeline(registries, config, data.shape, world, facts);
-  add_communication(registries, config, data.shape, {.devices = world, .of_node = options.node_devices}, facts);
+  add_communication(registries, config, data.shape, options, facts);
   return plan::estimate_run(config, facts);
 }
 

@@ -111,8 +111,10 @@ class Search {
     int64_t done = 0;
     for (const plan::LayoutChoice& mesh : meshes) {
       progress.update(done++);
-      if (!fits_model(mesh)) continue;
-      for (const plan::LayoutChoice& layout : plan::variants(space, mesh)) add_best_batch(layout);
+      const auto run = estimate(mesh);
+      if (!run) continue;
+      const int64_t most = largest_micro(mesh, run->global_batch);
+      for (const plan::LayoutChoice& layout : plan::variants(space, mesh)) add_best_batch(layout, most);
     }
     progress.finish();
     std::ranges::stable_sort(found_.fitting, {},
@@ -152,13 +154,11 @@ class Search {
     return std::strtoll(text->c_str(), nullptr, 10);
   }
 
-  bool fits_model(const plan::LayoutChoice& mesh) { return estimate(mesh).has_value(); }
-
   // Without a pipeline fewer and larger forward passes are never slower; in one, many small ones leave less idle time.
-  void add_best_batch(plan::LayoutChoice layout) {
+  void add_best_batch(plan::LayoutChoice layout, int64_t most) {
     bool has_fitting = false;
     const bool is_given = given_micro().has_value();
-    for (int64_t micro = largest_micro(layout); micro >= 1; micro = is_given ? 0 : micro / 2) {
+    for (int64_t micro = most; micro >= 1; micro = is_given ? 0 : micro / 2) {
       layout.micro_batch = micro;
       const auto run = estimate(layout);
       if (!run) continue;
@@ -177,12 +177,10 @@ class Search {
   }
 
   // The samples of a replica, down to a power of two; the user's number.
-  int64_t largest_micro(const plan::LayoutChoice& layout) {
+  int64_t largest_micro(const plan::LayoutChoice& mesh, int64_t global_batch) const {
     if (const auto micro = given_micro()) return *micro;
-    const auto run = estimate(layout);
-    if (!run) return 0;
     int64_t micro = 1;
-    while (2 * micro * layout.dp <= run->global_batch) micro *= 2;
+    while (2 * micro * mesh.dp <= global_batch) micro *= 2;
     return micro;
   }
 

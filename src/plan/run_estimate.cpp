@@ -8,15 +8,18 @@
 #include "config/schema/batch_plan.h"
 #include "config/schema/key.h"
 #include "plan/backward_memory.h"
+#include "plan/collective_traffic.h"
 #include "plan/model_steps.h"
 
 namespace welkin::plan {
 namespace {
 
-constexpr double kWideBytes = 4;  // weights, gradients, states, norms
-
 bool is_mixed(const config::RunConfig& config) { return config.precision.amp_mode != config::AmpMode::None; }
-double narrow_bytes(const config::RunConfig& config) { return is_mixed(config) ? 2 : kWideBytes; }
+
+double bucket_bytes(const config::RunConfig& config) {
+  constexpr double kBytesPerMb = 1 << 20;
+  return static_cast<double>(config.parallel.bucket_cap_mb) * kBytesPerMb;
+}
 
 double local_parameters(const RunFacts& facts, int64_t tensor_parallel) {
   const auto split = static_cast<double>(facts.memory ? facts.memory->split_parameters : 0);
@@ -138,12 +141,11 @@ GatheredTogether gathered_together(const model::ModelCost& cost) {
 // A layer's activations are taken as its operands and results; parameters outside layers come last.
 BackwardPeak worst_moment(const config::RunConfig& config, const RunFacts& facts, const Sharing& sharing, double gradients,
                           double activations, double held) {
-  constexpr double kBytesPerMb = 1 << 20;
   const bool has_passes_before = config::batch_plan(config).micros() > 1 || stage_passes(config).backward > 1;
   const bool reduces_each = sharing.gradients < 1;
   BackwardPass pass{.layers = {},
                     .ranks = sharing.ranks,
-                    .bucket_bytes = static_cast<double>(config.parallel.bucket_cap_mb) * kBytesPerMb,
+                    .bucket_bytes = bucket_bytes(config),
                     .ends_with_units = sharing.weights < 1,
                     .adds_up = has_passes_before && !reduces_each,
                     .has_pieces = has_passes_before && reduces_each,
@@ -297,36 +299,6 @@ double reduced_bytes(const config::RunConfig& config, const RunFacts& facts, con
   return tied + (ranks - 1) / ranks * (sharing.reduces * kWideBytes * trained + gathered * gathered_bytes(config, facts.cost));
 }
 
-// Every micro-batch makes all calls; a pipeline's rank those of its part of the model.
-std::vector<CollectiveTraffic> collectives_of(const config::RunConfig& config, const RunFacts& facts, const StageFacts& stage) {
-  const config::BatchPlan batch = config::batch_plan(config);
-  const double steps = static_cast<double>(model_steps(config)), members = static_cast<double>(ensemble_members(config));
-  std::vector<CollectiveTraffic> all;
-  for (const CollectiveFacts& each : facts.collectives) {
-    const double bytes = each.is_wide ? kWideBytes : narrow_bytes(config);
-    all.push_back({.group = each.group,
-                   .kind = each.kind,
-                   .ranks = each.ranks,
-                   .leaves_node = each.leaves_node,
-                   .calls = each.calls * static_cast<double>(batch.micros()) * steps * stage.flops,
-                   .bytes = each.values * bytes * static_cast<double>(batch.local) * steps * members * stage.flops,
-                   .is_beside = each.is_beside});
-  }
-  // Ranks of tp have whole parameters besides their own parts: these gradients are summed once, in one message.
-  const int64_t tp = config.parallel.tensor_parallel;
-  const auto whole = static_cast<double>(facts.cost.parameters - (facts.memory ? facts.memory->split_parameters : 0));
-  const bool leaves_node =
-      std::ranges::any_of(facts.collectives, [](const CollectiveFacts& each) { return each.group == "tp" && each.leaves_node; });
-  if (tp > 1)
-    all.push_back({.group = "tp",
-                   .kind = CollectiveKind::AllReduce,
-                   .ranks = tp,
-                   .leaves_node = leaves_node,
-                   .calls = 1,
-                   .bytes = kWideBytes * whole * stage.parameters});
-  return all;
-}
-
 }  // namespace
 
 double RunEstimate::memory_bytes() const {
@@ -364,8 +336,7 @@ RunEstimate estimate_run(const config::RunConfig& config, const RunFacts& facts_
   estimate.micro_batches = batch.micros();
   estimate.exchanges_each_pass =
       config.parallel.shard == config::ShardStage::Gradients || config.parallel.shard == config::ShardStage::Full;
-  constexpr double kBytesPerMb = 1 << 20;
-  estimate.bucket_bytes = static_cast<double>(config.parallel.bucket_cap_mb) * kBytesPerMb;
+  estimate.bucket_bytes = bucket_bytes(config);
   estimate.message_bytes = facts.message_values * static_cast<double>(batch.micro) * narrow_bytes(config);
   estimate.exchange_leaves_node = facts.exchange_leaves_node;
   estimate.stages_leave_node = facts.stages_leave_node;

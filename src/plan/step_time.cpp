@@ -43,9 +43,12 @@ StepTime step_time(const RunEstimate& run, const Machine& machine) {
   // Gradients leave in buckets during the last backward pass, the last bucket behind it. Sharded weights come and go with every
   // pass, beside all of the computation.
   const double bandwidth = run.exchange_leaves_node ? machine.network_bytes_per_second : machine.node_bytes_per_second;
-  const double exchange = run.reduced_bytes / bandwidth;
-  const double of_last_pass = run.exchanges_each_pass ? 1 : kBackward / static_cast<double>(run.micro_batches);
-  time.gradients = std::max(exchange - of_last_pass * time.compute, std::min(exchange, run.bucket_bytes / bandwidth));
+  if (run.reduced_bytes > 0) {  // else there may be no link
+    const double exchange = run.reduced_bytes / bandwidth;
+    const double of_last_pass = run.exchanges_each_pass ? 1 : kBackward / static_cast<double>(run.micro_batches);
+    time.gradients = std::max(exchange - of_last_pass * time.compute, std::min(exchange, run.bucket_bytes / bandwidth));
+  }
+  if (run.pipeline_parallel == 1) return time;
   // A message is under way while the next micro-batch is computed; the first and the last ones of a step have nothing beside
   // them.
   const double message = machine.seconds(CollectiveKind::SendReceive, 2, run.stages_leave_node, run.message_bytes);

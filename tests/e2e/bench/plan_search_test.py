@@ -47,6 +47,14 @@ class PlanSearch(BenchCase):
         meshes = [tuple(row["keys"][key] for key in ("tensor_parallel", "context_parallel", "pipeline_parallel", "spatial", "sequence_parallel")) for row in best]
         self.assertEqual(len(set(meshes)), len(meshes))
 
+    def test_machines_without_one_of_the_links(self):
+        alone = ("--rate", "1", "--memory_gib", "1", "--json", "-")
+        for flags in (("--devices", "1"), ("--devices", "4", "--node_devices", "1", "--network_gbs", "1"), ("--devices", "4", "--node_gbs", "1")):
+            rows = json.loads(self.search(LARGE, *alone, *flags).stdout)
+            self.assertTrue(rows)
+            for row in rows:
+                self.assertGreater(row["step_s"], 0, (flags, row))  # a NaN is null in JSON, which is no number
+
     def test_what_is_given_stays(self):
         rows = self.listed(LARGE, "--devices", "4", "--memory_gib", "1", "--tensor_parallel", "2", "--set", "shard=gradients", "--set", "micro_batch_size=2")
         for row in rows:

@@ -21,6 +21,8 @@ TEST(StepTime, OfOneDeviceIsItsComputation) {
   RunEstimate run = run_of(3e12, 1);
   run.recompute_flops = 1e12;
   EXPECT_DOUBLE_EQ(step_time(run, kMachine).total(), 4);
+  run.bucket_bytes = run.message_bytes = 1e8;
+  EXPECT_DOUBLE_EQ(step_time(run, {.flops_per_second = 1e12}).total(), 4);  // without any link
 }
 
 TEST(StepTime, SmallPassesTakeWhatBeginningThemTakes) {
