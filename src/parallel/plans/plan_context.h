@@ -38,6 +38,8 @@ struct PlanContext {
   void split_parameter(ParamRow& row, Shard shard, Axis axis);
 };
 
+// The layer between the blocks of its two grids: what halo_plan() takes.
+BlockLayer layer_on_blocks(const HaloConvolution& style, const model::LocalRule& rule, const Mesh& mesh);
 // Returns "blocks.3.attn." for "blocks.3.attn.core".
 std::string home_of(const model::Site& site);
 // Returns "1, 2, 3, 6" for 6.

@@ -9,6 +9,7 @@
 #include "core/error.h"
 #include "core/text.h"
 #include "model/layers/local_layer.h"
+#include "parallel/plans/plan_context.h"
 #include "parallel/spatial/sample_blocks.h"
 #include "parallel/tokens/token_split.h"
 
@@ -201,15 +202,9 @@ class Traffic {
       if (local != nullptr && local->path() == pattern) layer = local;
     }
     WELKIN_CHECK(layer != nullptr, "the row of a layer on blocks names one");
-    const model::LocalRule rule = layer->rule();
-    BlockLayer grids{.in = grid_of(style.in_cells, mesh_), .out = grid_of(style.out_cells, mesh_)};
-    for (size_t a = 0; a < kSpaceAxes; ++a) {
-      grids.rules[a] = {
-          .kernel = rule.kernel[a], .stride = rule.stride[a], .padding = rule.padding[a], .transposed = rule.is_transposed};
-      grids.periodic[a] = rule.periodic[a];
-    }
     const GroupMembers group = mesh_.group_of(rank_, kSpatial);
-    const HaloPlan halos = halo_plan(grids, coordinates_of(group.ranks, mesh_), group.place);
+    const HaloPlan halos =
+        halo_plan(layer_on_blocks(style, layer->rule(), mesh_), coordinates_of(group.ranks, mesh_), group.place);
     if (halos.sends.empty() && halos.receives.empty()) return;
     PlaceValues at = of(pattern);
     if (at.places == 0) at = of(parent_of(pattern));  // the cost may be that of the layer and its activation

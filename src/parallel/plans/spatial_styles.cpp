@@ -47,8 +47,10 @@ bool is_better_in_one_piece(const model::LocalLayer& layer, const model::LocalRu
   return weights.front().numel() > weights.front().size(rule.is_transposed ? 0 : 1) * held.cells();
 }
 
-BlockLayer layer_between(const BlockGrid& in, const BlockGrid& out, const model::LocalRule& rule) {
-  BlockLayer blocks{.in = in, .out = out};
+}  // namespace
+
+BlockLayer layer_on_blocks(const HaloConvolution& style, const model::LocalRule& rule, const Mesh& mesh) {
+  BlockLayer blocks{.in = grid_of(style.in_cells, mesh), .out = grid_of(style.out_cells, mesh)};
   for (size_t a = 0; a < kSpaceAxes; ++a) {
     blocks.rules[a] = {
         .kernel = rule.kernel[a], .stride = rule.stride[a], .padding = rule.padding[a], .transposed = rule.is_transposed};
@@ -57,13 +59,11 @@ BlockLayer layer_between(const BlockGrid& in, const BlockGrid& out, const model:
   return blocks;
 }
 
-}  // namespace
-
 void HaloConvolution::split(const PlanContext& context, model::LocalLayer& layer) const {
   const Mesh& mesh = context.groups.mesh();
   const Group& group = context.groups.along(kSpatial);
   const model::LocalRule rule = layer.rule();
-  BlockLayer blocks = layer_between(grid_of(in_cells, mesh), grid_of(out_cells, mesh), rule);
+  BlockLayer blocks = layer_on_blocks(*this, rule, mesh);
   const std::vector<Cells> coordinates = coordinates_of(group.ranks(), mesh);
   const auto place = static_cast<size_t>(group.group_rank());
   blocks.in_one_piece = is_better_in_one_piece(layer, rule, blocks.in.block(coordinates.at(place)));
