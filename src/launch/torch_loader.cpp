@@ -14,8 +14,9 @@ namespace {
 
 namespace fs = std::filesystem;
 
-void* open_library(const fs::path& path, const char* remedy) {
-  void* handle = dlopen(path.c_str(), RTLD_NOW | RTLD_GLOBAL);
+// `binding`: RTLD_NOW finds a symbol that is missing here, RTLD_LAZY when it is first called.
+void* open_library(const fs::path& path, int binding, const char* remedy) {
+  void* handle = dlopen(path.c_str(), binding | RTLD_GLOBAL);
   if (handle == nullptr)
     throw ConfigError("launcher", cat("a library cannot be loaded: file=", path.string(), ", reason=", dlerror()), remedy);
   return handle;
@@ -50,9 +51,10 @@ void load_torch(const fs::path& package, bool with_cuda) {
       "`python3 -m pip install --no-deps torch==2.11.0 nvidia-cuda-cupti==13.0.85 nvidia-cuda-runtime==13.0.96`; where that "
       "torch is to serve on a machine with one, hide it: "
       "CUDA_VISIBLE_DEVICES= welkin ...";
-  open_library(package / "lib" / "libc10.so", kRemedy);
-  open_library(package / "lib" / "libtorch_cpu.so", kRemedy);
-  if (with_cuda) open_library(package / "lib" / "libtorch_cuda.so", kRemedy);
+  // Most of the 31,000 functions that torch's libraries call by name are never called.
+  open_library(package / "lib" / "libc10.so", RTLD_LAZY, kRemedy);
+  open_library(package / "lib" / "libtorch_cpu.so", RTLD_LAZY, kRemedy);
+  if (with_cuda) open_library(package / "lib" / "libtorch_cuda.so", RTLD_LAZY, kRemedy);
 }
 
 MainFunction load_welkin(const fs::path& folder, bool with_cuda) {
@@ -60,11 +62,11 @@ MainFunction load_welkin(const fs::path& folder, bool with_cuda) {
   std::error_code ignored;
   const bool in_build_folder = fs::exists(folder / "libwelkin.so", ignored);
   const fs::path libraries = in_build_folder ? folder : folder.parent_path() / "lib";
-  void* library = open_library(libraries / "libwelkin.so", kRemedy);
+  void* library = open_library(libraries / "libwelkin.so", RTLD_NOW, kRemedy);
   void* entry = dlsym(library, "welkin_main");
   if (entry == nullptr) throw ConfigError("launcher", cat("libwelkin.so has no welkin_main: reason=", dlerror()), kRemedy);
   const fs::path kernels = libraries / "libwelkin_cuda.so";
-  if (with_cuda && fs::exists(kernels, ignored)) open_library(kernels, kRemedy);
+  if (with_cuda && fs::exists(kernels, ignored)) open_library(kernels, RTLD_NOW, kRemedy);
   return reinterpret_cast<MainFunction>(entry);
 }
 
