@@ -29,7 +29,7 @@ Color from_table(std::span<const uint32_t> table, double share) {
   const double weight = position - static_cast<double>(below);
   const auto channel = [&](int shift) {
     const double a = (table[below] >> shift) & 255u, b = (table[below + 1] >> shift) & 255u;
-    return static_cast<uint8_t>(std::lround(std::lerp(a, b, weight)));
+    return static_cast<uint8_t>(a + weight * (b - a) + 0.5);  // to the nearest: never negative
   };
   return {channel(16), channel(8), channel(0)};
 }

@@ -51,19 +51,24 @@ PanelLayout lay_out(const Panel& panel, const Rect& place) {
   return layout;
 }
 
-// The mean of the cells under a pixel if the picture is smaller than the field, the one cell if it is larger.
-double value_under(const Panel& panel, const Rect& picture, int x, int y) {
-  const auto range = [](int pixel, int pixels, int cells) {
-    const int first = static_cast<int>(int64_t{pixel} * cells / pixels);
-    const int end = static_cast<int>((int64_t{pixel} + 1) * cells / pixels);
-    return std::pair(first, std::max(end, first + 1));
-  };
-  const auto [row0, row1] = range(y, picture.height, panel.rows);
-  const auto [column0, column1] = range(x, picture.width, panel.columns);
+// The cells under a pixel: several if the picture is smaller than the field, one if it is larger.
+struct CellRange {
+  int first = 0, end = 0;
+  bool operator==(const CellRange&) const = default;
+};
+
+CellRange cells_under(int pixel, int pixels, int cells) {
+  const int first = static_cast<int>(int64_t{pixel} * cells / pixels);
+  const int end = static_cast<int>((int64_t{pixel} + 1) * cells / pixels);
+  return {first, std::max(end, first + 1)};
+}
+
+// The mean of finite values; NaN if there is none.
+double mean_of(const Panel& panel, const CellRange& rows, const CellRange& columns) {
   double sum = 0;
   int count = 0;
-  for (int row = row0; row < row1; ++row) {
-    for (int column = column0; column < column1; ++column) {
+  for (int row = rows.first; row < rows.end; ++row) {
+    for (int column = columns.first; column < columns.end; ++column) {
       const float value =
           panel.values[static_cast<size_t>(row) * static_cast<size_t>(panel.columns) + static_cast<size_t>(column)];
       if (!std::isfinite(value)) continue;
@@ -74,9 +79,21 @@ double value_under(const Panel& panel, const Rect& picture, int x, int y) {
   return count > 0 ? sum / count : std::numeric_limits<double>::quiet_NaN();
 }
 
+// Pixels over the same cells have one colour, which is found once.
 void draw_picture(Raster& raster, const Panel& panel, const Rect& picture, const ColorScale& scale) {
+  std::vector<Color> line(static_cast<size_t>(picture.width));
+  CellRange rows_before;
   for (int y = 0; y < picture.height; ++y) {
-    for (int x = 0; x < picture.width; ++x) raster.set(picture.x + x, picture.y + y, scale(value_under(panel, picture, x, y)));
+    const CellRange rows = cells_under(y, picture.height, panel.rows);
+    CellRange columns_before;
+    for (int x = 0; x < picture.width && rows != rows_before; ++x) {
+      const CellRange columns = cells_under(x, picture.width, panel.columns);
+      const auto at = static_cast<size_t>(x);
+      line[at] = columns == columns_before ? line[at - 1] : scale(mean_of(panel, rows, columns));
+      columns_before = columns;
+    }
+    rows_before = rows;
+    for (int x = 0; x < picture.width; ++x) raster.set(picture.x + x, picture.y + y, line[static_cast<size_t>(x)]);
   }
   raster.frame(picture, kInk);
 }

@@ -67,7 +67,7 @@ Rect bounds_of(std::span<const Polyline> lines, double margin, int width, int he
 }
 
 uint8_t mix(uint8_t below, uint8_t above, double coverage) {
-  return static_cast<uint8_t>(std::lround(below + (above - below) * coverage));
+  return static_cast<uint8_t>(below + (above - below) * coverage + 0.5);  // to the nearest: never negative
 }
 
 }  // namespace
@@ -83,6 +83,12 @@ Color Raster::at(int x, int y) const {
   WELKIN_CHECK(x >= 0 && x < width_ && y >= 0 && y < height_, cat("no pixel ", x, ", ", y));
   const uint8_t* pixel = &bytes_[(static_cast<size_t>(y) * static_cast<size_t>(width_) + static_cast<size_t>(x)) * 3];
   return {pixel[0], pixel[1], pixel[2]};
+}
+
+void Raster::set(int x, int y, Color color) {
+  if (x < 0 || x >= width_ || y < 0 || y >= height_) return;
+  uint8_t* pixel = &bytes_[(static_cast<size_t>(y) * static_cast<size_t>(width_) + static_cast<size_t>(x)) * 3];
+  pixel[0] = color.red, pixel[1] = color.green, pixel[2] = color.blue;
 }
 
 void Raster::blend(int x, int y, Color color, double coverage) {

@@ -48,7 +48,7 @@ class Raster {
   std::span<const uint8_t> bytes() const { return bytes_; }  // height * width * 3
 
   Color at(int x, int y) const;
-  void set(int x, int y, Color color) { blend(x, y, color, 1.0); }
+  void set(int x, int y, Color color);
   void blend(int x, int y, Color color, double coverage);
 
   void fill(const Rect& rect, Color color);
