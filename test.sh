@@ -42,9 +42,9 @@ build "$preset" -DWELKIN_BUILD_TESTS=ON -DWELKIN_BUILD_EXAMPLES=ON -DWELKIN_TEST
 rm -rf "$folder/test-reports"
 mkdir -p "$folder/test-reports"
 failed=()
-# All labels at once: no label's last test runs alone. Tests of several ranks count for two, so two programs of tests run at a time.
+# All labels at once: no label's last test runs alone. Most tests take half a core; PROCESSORS of the others in tests/CMakeLists.txt.
 say "running the tests of ${labels[*]}"
-(cd "$folder" && ctest -L "^($(IFS='|'; echo "${labels[*]}"))\$" --output-on-failure --no-tests=ignore --output-junit test-reports/ctest.xml -j "$(($(nproc) + 1))") ||
+(cd "$folder" && ctest -L "^($(IFS='|'; echo "${labels[*]}"))\$" --output-on-failure --no-tests=ignore --output-junit test-reports/ctest.xml -j "$(($(nproc) * 2))") ||
   failed+=("${labels[*]}")
 say "summary"
 "$test_venv/bin/python3" "$root/tools/test_summary.py" "$folder/test-reports" "${labels[@]}" || failed+=(summary)

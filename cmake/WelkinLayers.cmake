@@ -85,8 +85,8 @@ function(welkin_test_properties test label timeout)
   set_tests_properties(${test} PROPERTIES LABELS ${label} TIMEOUT ${timeout} SKIP_RETURN_CODE 77 ENVIRONMENT
     "GOMP_SPINCOUNT=0;MALLOC_PERTURB_=165;XDG_CACHE_HOME=${CMAKE_BINARY_DIR}/test-cache;WELKIN_BINARY=${CMAKE_BINARY_DIR}/welkin;WELKIN_SOURCE_DIR=${CMAKE_SOURCE_DIR};WELKIN_TEST_PYTHON=${WELKIN_TEST_PYTHON}")
   if(label STREQUAL distributed)
-    # Several ranks: one such test at a time, and one of another label beside it as long as there are any.
-    set_tests_properties(${test} PROPERTIES PROCESSORS 2 COST 1000)
+    # Several ranks. ./test.sh counts two places for each core, so one such test runs, and one of another label beside it.
+    set_tests_properties(${test} PROPERTIES PROCESSORS 3 COST 1000)
   endif()
 endfunction()
 
