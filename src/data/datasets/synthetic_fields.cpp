@@ -8,17 +8,27 @@
 namespace welkin::data {
 namespace {
 
-constexpr size_t kPoolValues = size_t{1} << 20;
+constexpr size_t kPoolValues = size_t{1} << 20, kPoolBlock = size_t{1} << 11, kPoolBlocks = kPoolValues / kPoolBlock;
 
 }  // namespace
 
 SyntheticFields::SyntheticFields(SampleSpec spec, int64_t size, uint64_t seed)
-    : spec_(std::move(spec)), size_(size), key_(stream_key(seed, "synthetic fields")), pool_(kPoolValues) {
-  for (size_t i = 0; i < kPoolValues; i += 2) {
-    const PhiloxBlock words = philox(key_, 0, i);
-    const auto normals = normal_pair(words[0], words[1]);
-    pool_[i] = static_cast<float>(normals[0]);
-    pool_[i + 1] = static_cast<float>(normals[1]);
+    : spec_(std::move(spec)),
+      size_(size),
+      key_(stream_key(seed, "synthetic fields")),
+      pool_(kPoolValues),
+      made_(std::make_unique<std::once_flag[]>(kPoolBlocks)) {}
+
+void SyntheticFields::need(size_t first, size_t count) const {
+  for (size_t block = first / kPoolBlock; block * kPoolBlock < first + count; ++block) {
+    std::call_once(made_[block], [&] {
+      for (size_t i = block * kPoolBlock; i < (block + 1) * kPoolBlock; i += 2) {
+        const PhiloxBlock words = philox(key_, 0, i);
+        const auto normals = normal_pair(words[0], words[1]);
+        pool_[i] = static_cast<float>(normals[0]);
+        pool_[i + 1] = static_cast<float>(normals[1]);
+      }
+    });
   }
 }
 
@@ -62,6 +72,7 @@ void SyntheticFields::fill(std::span<float> out, uint64_t place) const {
   auto first = static_cast<size_t>(place % kPoolValues);
   while (!out.empty()) {
     const size_t count = std::min(out.size(), kPoolValues - first);
+    need(first, count);
     std::copy_n(pool_.begin() + static_cast<std::ptrdiff_t>(first), count, out.begin());
     out = out.subspan(count);
     first = 0;

@@ -3,6 +3,8 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
+#include <mutex>
 #include <optional>
 #include <vector>
 
@@ -11,7 +13,7 @@
 namespace welkin::data {
 
 // Sample i is a window of one pool of normals at a place drawn from (seed, i): as fast as a copy, different from sample to
-// sample.
+// sample. Blocks of the pool are made when a sample first needs them: a short run uses a fraction.
 class SyntheticFields : public Dataset {
  public:
   SyntheticFields(SampleSpec spec, int64_t size, uint64_t seed);
@@ -32,7 +34,10 @@ class SyntheticFields : public Dataset {
   SampleSpec spec_;
   int64_t size_;
   uint64_t key_;
-  std::vector<float> pool_;
+  void need(size_t first, size_t count) const;  // from any number of threads
+
+  mutable std::vector<float> pool_;
+  mutable std::unique_ptr<std::once_flag[]> made_;  // by block of the pool
 };
 
 }  // namespace welkin::data
