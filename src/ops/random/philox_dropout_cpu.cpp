@@ -37,9 +37,11 @@ void mask_row(const MaskRule& rule, uint64_t counter, int64_t start, int64_t len
 template <>
 void mask_row<double>(const MaskRule& rule, uint64_t counter, int64_t start, int64_t length, const double* in, double* out) {
   const double scale = 1.0 / (1.0 - static_cast<double>(rule.threshold) * 0x1.0p-32);
+  PhiloxBlock block{};
   for (int64_t i = 0; i < length; ++i) {
     const auto element = static_cast<uint64_t>(start + i);
-    out[i] = philox(rule.stream, counter, element / 4)[element % 4] >= rule.threshold ? in[i] * scale : 0.0;
+    if (i == 0 || element % 4 == 0) block = philox(rule.stream, counter, element / 4);
+    out[i] = block[element % 4] >= rule.threshold ? in[i] * scale : 0.0;
   }
 }
 

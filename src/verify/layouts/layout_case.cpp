@@ -97,31 +97,50 @@ std::vector<OptionLevels> full_product() {
   return all;
 }
 
-// (option, level, option, level) of every pair in one setting.
-std::set<std::array<size_t, 4>> pairs_in(const OptionLevels& levels) {
-  std::set<std::array<size_t, 4>> pairs;
-  for (size_t a = 0; a < kNumOptions; ++a) {
-    for (size_t b = a + 1; b < kNumOptions; ++b) pairs.insert({a, levels[a], b, levels[b]});
+// Pairs of levels of two options that some setting has and no chosen one has.
+class UncoveredPairs {
+ public:
+  explicit UncoveredPairs(const std::vector<OptionLevels>& all) {
+    for (const OptionLevels& levels : all) for_each_pair(levels, [this](size_t pair) { left_[pair] = true; });
   }
-  return pairs;
-}
+
+  int64_t count_in(const OptionLevels& levels) const {
+    int64_t count = 0;
+    for_each_pair(levels, [&](size_t pair) { count += left_[pair] ? 1 : 0; });
+    return count;
+  }
+  void cover(const OptionLevels& levels) {
+    for_each_pair(levels, [this](size_t pair) { left_[pair] = false; });
+  }
+
+ private:
+  static constexpr size_t kMostLevels = 4, kPlaces = kNumOptions * kMostLevels;
+
+  template <typename Body>
+  static void for_each_pair(const OptionLevels& levels, const Body& body) {
+    for (size_t a = 0; a < kNumOptions; ++a) {
+      for (size_t b = a + 1; b < kNumOptions; ++b) body((a * kMostLevels + levels[a]) * kPlaces + b * kMostLevels + levels[b]);
+    }
+  }
+
+  std::array<bool, kPlaces * kPlaces> left_{};
+};
 
 // Greedy: takes the setting that covers most of the uncovered pairs, until all are covered.
 std::vector<OptionLevels> pairwise() {
   const std::vector<OptionLevels> all = full_product();
-  std::set<std::array<size_t, 4>> left;
-  for (const OptionLevels& levels : all) left.merge(pairs_in(levels));
+  UncoveredPairs left(all);
   std::vector<OptionLevels> chosen;
-  while (!left.empty()) {
-    const auto gain = [&](const OptionLevels& levels) {
-      const auto pairs = pairs_in(levels);
-      return std::count_if(pairs.begin(), pairs.end(), [&](const auto& pair) { return left.contains(pair); });
-    };
-    const auto best = std::max_element(all.begin(), all.end(), [&](const auto& a, const auto& b) { return gain(a) < gain(b); });
-    for (const auto& pair : pairs_in(*best)) left.erase(pair);
+  for (;;) {
+    int64_t most = 0;
+    const OptionLevels* best = nullptr;
+    for (const OptionLevels& levels : all) {
+      if (const int64_t count = left.count_in(levels); count > most) most = count, best = &levels;
+    }
+    if (best == nullptr) return chosen;
+    left.cover(*best);
     chosen.push_back(*best);
   }
-  return chosen;
 }
 
 // Meshes along axes of the plan and dp. Blocks are cut along each axis alone, and along several: 1x1x2, 2x1x1, 1x2x2, 2x2x2;
