@@ -31,7 +31,6 @@ STEPS = 400  # of the preset
 MONTHS = 12
 LEADS = (1, 6, 12, 24, 48, 72, 120)  # hours, over the UK
 SPREAD_LEADS = (1, 3, 6, 12, 18, 24)  # hours, of an ensemble
-CALIBRATED_LEAD = 12
 AMPLITUDES = (0, 0.1, 0.2, 0.4)  # of perturbations of the start, in deviations
 CRPS = ["ensemble_members=4", "dropout=0.2", "loss=mae"]  # trained for the CRPS of four members that dropout makes
 
@@ -137,32 +136,55 @@ def roll_out_five_days(bench, result):
 
 
 def calibrate_ensemble(bench, result):
-    bench.ingest("uk-test", bench.options.shared / "era5-uk-t2m-hourly", "--valid_last", "96h", "--test_last", "96h")
+    import xarray
+
+    source = bench.options.shared / "era5-uk-t2m-hourly"
+    bench.ingest("uk-test", source, "--valid_last", "96h", "--test_last", "96h")
+    bench.ingest("uk-days", source, "--valid_last", "192h")  # the same eight days in one part
     run, _ = bench.train("uk-crps", "era5-uk.yaml", "lead1h", "uk-test", CRPS)
-    ratios = {}
+    part = {split: ("--split", split, "--set", "inf_data_path=/data/test") for split in ("valid", "test")}
+    part["days"] = ("--states", bench.work / "uk-days/valid")
 
-    def ratio(split, amplitude):
-        part = ("--split", split, "--set", "inf_data_path=/data/test")
+    def ensemble(split, amplitude):
         perturb = ("--perturb", f"sphere:amplitude={amplitude},length_km=300") if amplitude else ()
-        how = ("--from", "all", "--members", "10", "--with_dropout", *perturb, *part)
-        file = bench.forecast(run, f"uk-crps-{split}-{amplitude}", SPREAD_LEADS[-1], *how)
-        scores = bench.scores(run, file, *part, "--bootstrap", "1000", "--bootstrap_block", "6")
-        return {name: rows_of(scores, "forecast", name)["t2m"] for name in ("spread_skill", "crps", "rmse")}
+        how = ("--from", "all", "--members", "10", "--with_dropout", *perturb, *part[split])
+        return bench.forecast(run, f"uk-crps-{split}-{amplitude}", SPREAD_LEADS[-1], *how)
 
-    for amplitude in AMPLITUDES:
-        ratios[amplitude] = ratio("valid", amplitude)
-    distance = lambda amplitude: abs(np.log(ratios[amplitude]["spread_skill"]["values"][CALIBRATED_LEAD - 1]))  # noqa: E731
-    chosen = min(AMPLITUDES, key=distance)
-    test, small = ratio("test", chosen), ratio("test", AMPLITUDES[0])
-    result["ensemble"] = {"chosen": chosen, "valid": {a: r["spread_skill"]["values"] for a, r in ratios.items()}, "test": test["spread_skill"]["values"]}
-    print("\n| spread over error | " + " | ".join(f"{lead} h" for lead in SPREAD_LEADS) + " |\n" + "| --- " * (len(SPREAD_LEADS) + 1) + "|")
-    for amplitude in AMPLITUDES:
-        print(f"| amplitude {amplitude}, calibration | " + " | ".join(f"{ratios[amplitude]['spread_skill']['values'][lead - 1]:.2f}" for lead in SPREAD_LEADS) + " |")
-    for name, row in ((f"amplitude {chosen}, test", test), (f"amplitude {AMPLITUDES[0]}, test", small)):
-        cell = lambda row, lead: f"{row['values'][lead - 1]:.2f} [{row['low'][lead - 1]:.2f}, {row['high'][lead - 1]:.2f}]"  # noqa: E731
-        print(f"| {name} | " + " | ".join(cell(row["spread_skill"], lead) for lead in SPREAD_LEADS) + " |")
-    for name, row in ((f"CRPS, amplitude {chosen}, K", test), (f"CRPS, amplitude {AMPLITUDES[0]}, K", small)):
-        print(f"| {name} | " + " | ".join(f"{row['crps']['values'][lead - 1]:.2f}" for lead in SPREAD_LEADS) + " |")
+    def every_second_day(first):
+        """The forecasts of four of the eight days."""
+        path = bench.work / f"uk-crps-days-{first}.zarr"
+        if not path.exists():
+            both = xarray.concat([xarray.open_zarr(ensemble(split, 0)) for split in ("valid", "test")], "init_time", data_vars="minimal").load()
+            day = (both.init_time - both.init_time[0]).values // np.timedelta64(24, "h")
+            both.isel(init_time=day % 2 == first).drop_encoding().to_zarr(path, zarr_format=2)
+        return path
+
+    def scores(file, split):
+        found = bench.scores(run, file, *part[split], "--bootstrap", "1000", "--bootstrap_block", "6")
+        return {name: rows_of(found, "forecast", name)["t2m"] for name in ("spread_skill", "crps", "rmse")}
+
+    def calibrated(file, split, by, its_split):
+        """The file with the spread that the scores of another ask for; then its own scores."""
+        scores(by, its_split)
+        path = file.with_name(f"{file.stem}-calibrated.zarr")
+        if not path.exists():
+            bench.welkin("calibrate", file, "--scores", bench.work / "scores.json", "--output", path)
+        return scores(path, split)
+
+    rows = {f"calibration days, amplitude {amplitude}": scores(ensemble("valid", amplitude), "valid") for amplitude in AMPLITUDES}
+    for amplitude in (AMPLITUDES[0], AMPLITUDES[-1]):
+        test = ensemble("test", amplitude)
+        rows[f"test days, amplitude {amplitude}"] = scores(test, "test")
+        rows[f"test days, amplitude {amplitude}, calibrated"] = calibrated(test, "test", ensemble("valid", amplitude), "valid")
+    for first, name in enumerate(("days 1, 3, 5, 7", "days 2, 4, 6, 8")):
+        rows[name] = scores(every_second_day(first), "days")
+        rows[f"{name}, calibrated by the others"] = calibrated(every_second_day(first), "days", every_second_day(1 - first), "days")
+    result["ensemble"] = {name: {score: row["values"] for score, row in found.items()} for name, found in rows.items()}
+    cell = lambda row, lead: f"{row['values'][lead - 1]:.2f} [{row['low'][lead - 1]:.2f}, {row['high'][lead - 1]:.2f}]"  # noqa: E731
+    for score, title in (("spread_skill", "spread over error"), ("crps", "CRPS in K")):
+        print(f"\n| {title} | " + " | ".join(f"{lead} h" for lead in SPREAD_LEADS) + " |\n" + "| --- " * (len(SPREAD_LEADS) + 1) + "|")
+        for name, found in rows.items():
+            print(f"| {name} | " + " | ".join(cell(found[score], lead) for lead in SPREAD_LEADS) + " |")
 
 
 def leave_the_sea_out(bench, result):

@@ -19,6 +19,7 @@ int verb_train(Application& application, int argc, char** argv);
 int verb_evaluate(Application& application, int argc, char** argv);
 int verb_predict(Application& application, int argc, char** argv);
 int verb_forecast(Application& application, int argc, char** argv);
+int verb_calibrate(Application& application, int argc, char** argv);
 int verb_init(Application& application, int argc, char** argv);
 int verb_data_simulate(Application& application, int argc, char** argv);
 int verb_data_ingest(Application& application, int argc, char** argv);

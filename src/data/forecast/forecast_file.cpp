@@ -72,6 +72,12 @@ std::string ForecastFile::dimension(const std::vector<std::string>& names) const
 
 std::vector<double> ForecastFile::numbers_of(const std::string& name) const { return file_.array(name)->read_doubles(); }
 
+std::vector<std::string> ForecastFile::variables() const {
+  std::vector<std::string> names;
+  for (const auto& [name, variable] : variables_) names.push_back(name);
+  return names;
+}
+
 void ForecastFile::read_times() {
   const FileTimes times = data::read_times(file_, start_name_);
   if (times.seconds.empty()) refuse_times_without_units(file_.path.string(), start_name_, "scores of a forecast");
