@@ -273,10 +273,10 @@ Date to_date(Calendar calendar, int64_t seconds) {
 
 DayOfYear day_of_year(Calendar calendar, int64_t seconds) {
   const Date date = to_date(calendar, seconds);
-  const int64_t start = to_seconds(calendar, {date.year, 1, 1, 0});
-  const int64_t end = to_seconds(calendar, {date.year + 1, 1, 1, 0});
-  return {static_cast<double>(seconds - start) / static_cast<double>(kSecondsPerDay),
-          static_cast<int>((end - start) / kSecondsPerDay)};
+  const int64_t start = days_from_date(calendar, {date.year, 1, 1, 0});
+  const int64_t end = days_from_date(calendar, {date.year + 1, 1, 1, 0});  // of the last year: no valid date any more
+  return {static_cast<double>(seconds - start * kSecondsPerDay) / static_cast<double>(kSecondsPerDay),
+          static_cast<int>(end - start)};
 }
 
 int64_t parse_date(std::string_view text, Calendar calendar) {

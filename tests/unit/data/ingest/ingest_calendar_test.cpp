@@ -35,6 +35,15 @@ TEST(IngestCalendar, DaysAgreeWithCftime) {
   }
 }
 
+TEST(IngestCalendar, TheLastYearThatADateCanHaveHasDays) {
+  for (const auto calendar : {Calendar::ProlepticGregorian, Calendar::Standard, Calendar::Julian, Calendar::NoLeap,
+                              Calendar::AllLeap, Calendar::Day360}) {
+    const auto day = welkin::data::day_of_year(calendar, welkin::data::parse_date("1000000-12-30", calendar));
+    EXPECT_EQ(day.days_in_year, calendar == Calendar::Day360 ? 360 : calendar == Calendar::NoLeap ? 365 : 366);
+    EXPECT_EQ(day.day, calendar == Calendar::Day360 ? 359 : day.days_in_year - 2);
+  }
+}
+
 TEST(IngestCalendar, EveryDayRoundTrips) {
   for (const auto calendar : {Calendar::ProlepticGregorian, Calendar::Standard, Calendar::Julian, Calendar::NoLeap,
                               Calendar::AllLeap, Calendar::Day360}) {
