@@ -235,17 +235,18 @@ class RealLaunchers(RanksCase):
         self.assertEqual({(row["axis"], row["ranks"]) for row in calibration["calibration"]}, {("dp", 2)})
         self.assertIn("send_receive", {row["collective"] for row in calibration["calibration"]})
 
-    # A job whose time is an eighth of what it needs continues itself until it is done, with what the margin leaves of the shortest limit
-    # that Slurm has, and equals a run that was never cut. A queue puts it off for as long as its credential lives, here five seconds.
-    # Half of the slots would do: the load may have gone by then.
+    # A job whose time is at most a quarter of what it needs continues itself until it is done, with what the margin leaves of the shortest
+    # limit that Slurm has, and equals a run that was never cut. A queue puts it off for as long as its credential lives, here five seconds.
+    # Steps that wait decide how long it takes, and not the load; a slot holds a start under load.
     def check_requeue(self, slurm):
-        flags = ("--checkpoint_interval", "50", "--num_iters", "500")
-        started = time.monotonic()
+        steps, slot = 100, 6
+        flags = ("--checkpoint_interval", "10", "--num_iters", str(steps))
         self.run_ranks(0, self.yaml, self.folder / "uncut", *flags)
-        slot = max(2, round((time.monotonic() - started) / 8))
         root = self.folder / "requeued"
         script = self.folder / "requeue.sh"
-        train = shlex.join([BINARY, *self.train_arguments(self.yaml, root, *flags, "--resume", "--requeue", "--time_limit_margin", 59 - slot)])
+        waits = f"slow:step=1,steps={steps},seconds={4 * slot / steps}"
+        train = shlex.join([BINARY, *self.train_arguments(self.yaml, root, *flags, "--inject", waits, "--resume", "--requeue",
+                                                          "--time_limit_margin", 59 - slot)])
         script.write_text(f"#!/bin/bash\n{train}\necho ended with $?\n")
         sent = slurm.run("sbatch", "--parsable", "--requeue", "--open-mode=append", "--time=1", f"--output={self.folder}/requeue.txt", script)
         self.assertEqual(sent.returncode, DONE, sent.stderr)
