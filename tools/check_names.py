@@ -11,7 +11,7 @@ import re
 import sys
 
 FOLDERS = ("apps", "src", "tests/unit", "tests/distributed", "tests/parity")
-ALONE = re.compile(r"/(ops/cpu|ops/cuda|data/ingest/component)/|/keys_optimization.cpp$")  # compiled file by file
+ALONE = re.compile(r"/(ops/cpu|data/ingest/component)/|/keys_optimization.cpp$")  # compiled file by file
 OPEN, CLOSE = re.compile(r"^namespace \{"), re.compile(r"^\}  // namespace$")
 TYPE = re.compile(r"^(?:class|struct|enum class|enum|union) (\w+)(?: final)?(?: :[^:].*)? ?\{")
 VALUE = re.compile(r"^(?:inline |static |thread_local )*(?:constexpr |const )[\w:<>,&* ]*?[ &*](\w+)(?:\[\w*\])?(?:\{| =|;)")

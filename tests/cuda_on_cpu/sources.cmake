@@ -20,6 +20,7 @@ foreach(_kernel ${_kernels})
   endif()
 endforeach()
 add_library(cuda_on_cpu OBJECT ${_sources})
+set_target_properties(cuda_on_cpu PROPERTIES UNITY_BUILD ${WELKIN_UNITY} UNITY_BUILD_BATCH_SIZE 6)
 target_include_directories(cuda_on_cpu BEFORE PUBLIC "${CMAKE_CURRENT_LIST_DIR}" PRIVATE "${_copies}")
 target_compile_options(cuda_on_cpu PRIVATE -Wno-unknown-pragmas -fno-strict-aliasing)  # nvcc has none
 target_link_libraries(cuda_on_cpu PUBLIC welkin_ops)

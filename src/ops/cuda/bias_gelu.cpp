@@ -16,13 +16,13 @@
 namespace welkin::ops {
 namespace {
 
-constexpr const char* kName = "bias_gelu";
+constexpr const char* kBiasGelu = "bias_gelu";
 
 at::Tensor forward_on_cuda(const at::Tensor& x, const at::Tensor& bias) {
-  check_places(kName, x, {x, bias});
+  check_places(kBiasGelu, x, {x, bias});
   const c10::cuda::CUDAGuard guard(x.device());
   const at::Tensor out = at::empty_like(x);
-  for_low_type(kName, x.scalar_type(), [&](auto low) {
+  for_low_type(kBiasGelu, x.scalar_type(), [&](auto low) {
     using Low = decltype(low);
     GeluForward<Low> call;
     call.width = x.size(-1);
@@ -36,13 +36,13 @@ at::Tensor forward_on_cuda(const at::Tensor& x, const at::Tensor& bias) {
 }
 
 GeluGradients backward_on_cuda(const at::Tensor& grad_out, const at::Tensor& x, const at::Tensor& bias) {
-  check_places(kName, x, {grad_out, x, bias});
+  check_places(kBiasGelu, x, {grad_out, x, bias});
   TORCH_CHECK(grad_out.scalar_type() == x.scalar_type() && grad_out.numel() == x.numel(), "bias_gelu: a gradient of its result");
   const c10::cuda::CUDAGuard guard(x.device());
   const int64_t width = x.size(-1), rows = x.numel() / width;
   const at::Tensor partials = at::empty({gelu_chunks(rows), width}, bias.options());
   GeluGradients gradients{.out = at::empty_like(x), .grad_x = at::empty_like(x), .grad_bias = at::empty({width}, bias.options())};
-  for_low_type(kName, x.scalar_type(), [&](auto low) {
+  for_low_type(kBiasGelu, x.scalar_type(), [&](auto low) {
     using Low = decltype(low);
     GeluBackward<Low> call;
     call.rows = rows;

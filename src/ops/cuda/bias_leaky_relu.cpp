@@ -17,22 +17,22 @@
 namespace welkin::ops {
 namespace {
 
-constexpr const char* kName = "bias_leaky_relu";
+constexpr const char* kBiasLeakyRelu = "bias_leaky_relu";
 
 void check_boxes(const at::Tensor& first, at::TensorList others) {
   for (const at::Tensor& box : others) {
     TORCH_CHECK(box.device() == first.device() && box.scalar_type() == first.scalar_type() && box.sizes() == first.sizes() &&
                     box.is_contiguous(at::MemoryFormat::ChannelsLast3d),
-                kName, ": boxes alike, channels-last without gaps, on one device");
+                kBiasLeakyRelu, ": boxes alike, channels-last without gaps, on one device");
   }
 }
 
 void forward_on_cuda(const at::Tensor& x, const at::Tensor& bias, double slope) {
   check_boxes(x, {x});
-  check_places(kName, x, {bias});
-  TORCH_CHECK(bias.numel() == x.size(1), kName, ": a bias per channel");
+  check_places(kBiasLeakyRelu, x, {bias});
+  TORCH_CHECK(bias.numel() == x.size(1), kBiasLeakyRelu, ": a bias per channel");
   const c10::cuda::CUDAGuard guard(x.device());
-  for_low_type(kName, x.scalar_type(), [&](auto low) {
+  for_low_type(kBiasLeakyRelu, x.scalar_type(), [&](auto low) {
     using Low = decltype(low);
     LeakyReluForward<Low> call;
     call.width = x.size(1);
@@ -51,7 +51,7 @@ LeakyReluGradients backward_on_cuda(const at::Tensor& grad_out, const at::Tensor
   const auto sums = out.options().dtype(at::kFloat);
   const at::Tensor partials = at::empty({leaky_relu_chunks(rows), width}, sums);
   LeakyReluGradients gradients{.grad_x = at::empty_like(out), .grad_bias = at::empty({width}, sums)};
-  for_low_type(kName, out.scalar_type(), [&](auto low) {
+  for_low_type(kBiasLeakyRelu, out.scalar_type(), [&](auto low) {
     using Low = decltype(low);
     LeakyReluBackward<Low> call;
     call.rows = rows;
@@ -68,14 +68,15 @@ LeakyReluGradients backward_on_cuda(const at::Tensor& grad_out, const at::Tensor
 
 at::Tensor column_sums_on_cuda(const at::Tensor& values) {
   const bool is_box = values.dim() == 5 && values.is_contiguous(at::MemoryFormat::ChannelsLast3d);
-  TORCH_CHECK(values.dim() > 0 && (is_box || values.is_contiguous()), kName, ": rows without gaps, or a channels-last box");
+  TORCH_CHECK(values.dim() > 0 && (is_box || values.is_contiguous()), kBiasLeakyRelu,
+              ": rows without gaps, or a channels-last box");
   const c10::cuda::CUDAGuard guard(values.device());
   const int64_t width = values.size(is_box ? 1 : -1), rows = width == 0 ? 0 : values.numel() / width;
   const auto sums = values.options().dtype(at::kFloat);
   const at::Tensor out = at::zeros({width}, sums);
   if (rows == 0) return out;
   const at::Tensor partials = at::empty({leaky_relu_chunks(rows), width}, sums);
-  for_low_type(kName, values.scalar_type(), [&](auto low) {
+  for_low_type(kBiasLeakyRelu, values.scalar_type(), [&](auto low) {
     using Low = decltype(low);
     LeakyReluBackward<Low> call;
     call.rows = rows;

@@ -16,12 +16,12 @@
 namespace welkin::ops {
 namespace {
 
-constexpr const char* kName = "error_sums";
+constexpr const char* kErrorSums = "error_sums";
 
 at::Tensor forward_on_cuda(const at::Tensor& prediction, const at::Tensor& target, ErrorKind kind, double rate) {
   const c10::cuda::CUDAGuard guard(prediction.device());
   const at::Tensor sums = at::empty({prediction.size(0), 2}, target.options());
-  for_low_type(kName, prediction.scalar_type(), [&](auto low) {
+  for_low_type(kErrorSums, prediction.scalar_type(), [&](auto low) {
     const auto call = error_call<decltype(low)>(prediction, target, kind, rate);
     const at::Tensor partials = at::empty({prediction.size(0), error_chunks(error_rows(call)), 2}, sums.options());
     static_assert(sizeof(ErrorPair<float>) == 2 * sizeof(float));
@@ -35,7 +35,7 @@ at::Tensor backward_on_cuda(const at::Tensor& grad_sums, const at::Tensor& predi
                             double rate) {
   const c10::cuda::CUDAGuard guard(prediction.device());
   const at::Tensor grad_prediction = at::empty_like(prediction);
-  for_low_type(kName, prediction.scalar_type(), [&](auto low) {
+  for_low_type(kErrorSums, prediction.scalar_type(), [&](auto low) {
     using Low = decltype(low);
     ErrorBackward<Low> backward;
     backward.call = error_call<Low>(prediction, target, kind, rate);

@@ -16,7 +16,7 @@
 namespace welkin::ops {
 namespace {
 
-constexpr const char* kName = "residual_norm";
+constexpr const char* kResidualNorm = "residual_norm";
 
 template <typename Low>
 const Low* read_as(const at::Tensor& tensor) {
@@ -26,14 +26,14 @@ const Low* read_as(const at::Tensor& tensor) {
 at::Tensor forward_on_cuda(const at::Tensor& x, const at::Tensor& branch, const at::Tensor& weight, const at::Tensor& bias,
                            double epsilon, at::ScalarType type, NormState& state) {
   const bool has_branch = branch.defined();
-  check_places(kName, x, {x, has_branch ? branch : x, weight, bias});
-  TORCH_CHECK(!has_branch || branch.scalar_type() == type, kName, ": a branch in the type of what is normalised");
+  check_places(kResidualNorm, x, {x, has_branch ? branch : x, weight, bias});
+  TORCH_CHECK(!has_branch || branch.scalar_type() == type, kResidualNorm, ": a branch in the type of what is normalised");
   const c10::cuda::CUDAGuard guard(x.device());
   const int64_t width = x.size(-1), rows = x.numel() / width;
   const at::Tensor normed = at::empty(x.sizes(), x.options().dtype(type));
   state = {
       .sum = has_branch ? at::empty_like(x) : x, .mean = at::empty({rows}, x.options()), .rstd = at::empty({rows}, x.options())};
-  for_low_type(kName, type, [&](auto low) {
+  for_low_type(kResidualNorm, type, [&](auto low) {
     using Low = decltype(low);
     NormForward<Low> call;
     call.rows = rows;
@@ -54,8 +54,8 @@ at::Tensor forward_on_cuda(const at::Tensor& x, const at::Tensor& branch, const 
 
 NormGradients backward_on_cuda(const at::Tensor& grad_normed, const at::Tensor& of_sum, const NormState& state,
                                const at::Tensor& weight, bool has_branch) {
-  check_places(kName, state.sum, {grad_normed, state.sum, state.mean, state.rstd, weight});
-  if (of_sum.defined()) check_places(kName, state.sum, {of_sum});
+  check_places(kResidualNorm, state.sum, {grad_normed, state.sum, state.mean, state.rstd, weight});
+  if (of_sum.defined()) check_places(kResidualNorm, state.sum, {of_sum});
   const c10::cuda::CUDAGuard guard(state.sum.device());
   const int64_t width = state.sum.size(-1), rows = state.sum.numel() / width;
   const auto options = state.sum.options();
@@ -64,7 +64,7 @@ NormGradients backward_on_cuda(const at::Tensor& grad_normed, const at::Tensor& 
   out.grad_x = at::empty_like(state.sum);
   const bool writes_branch = has_branch && grad_normed.scalar_type() != at::kFloat;
   if (has_branch) out.grad_branch = writes_branch ? at::empty_like(grad_normed) : out.grad_x;
-  for_low_type(kName, grad_normed.scalar_type(), [&](auto low) {
+  for_low_type(kResidualNorm, grad_normed.scalar_type(), [&](auto low) {
     using Low = decltype(low);
     NormBackward<Low> call;
     call.rows = rows;

@@ -46,7 +46,7 @@ class CudaStreamMarks final : public StreamMarks {
 
 StreamMarksPtr make_marks(size_t slots) { return std::make_unique<CudaStreamMarks>(slots); }
 
-const bool kRegistered = [] {
+const bool kMarksRegistered = [] {
   device_ops().make_stream_marks = &make_marks;
   return true;
 }();
