@@ -9,6 +9,7 @@
 #include "core/error.h"
 #include "core/file.h"
 #include "core/text.h"
+#include "data/forecast/field_names.h"
 #include "data/forecast/forecast_layout.h"
 #include "data/forecast/forecast_store.h"
 #include "observe/report/score_file.h"
@@ -56,10 +57,13 @@ double value_of(const Series* series, size_t lead) {
   return series == nullptr ? std::numeric_limits<double>::quiet_NaN() : series->values[lead];
 }
 
-data::ForecastLayout layout_of(const data::ForecastFile& forecast, const CalibratedFile& file) {
+data::ForecastLayout layout_of(const data::ForecastFile& forecast, const EnsembleCalibration& calibration,
+                               const CalibratedFile& file) {
   data::ForecastLayout layout;
-  layout.channels = forecast.variables();
-  for (const std::string& name : layout.channels) layout.units.push_back(forecast.unit(name));
+  for (const std::string& name : forecast.variables()) {
+    layout.channels.push_back(calibration.has(name) ? calibration.channel_of(name) : name);
+    layout.units.push_back(forecast.unit(name));
+  }
   layout.latitude = forecast.latitude(), layout.longitude = forecast.longitude();
   layout.height = forecast.height(), layout.width = forecast.width();
   layout.calendar = forecast.calendar();
@@ -137,7 +141,6 @@ EnsembleCalibration::EnsembleCalibration(const CalibrationOptions& options) : pa
   const auto all = observe::scores_of(read_file(options.scores, kMostScoreBytes), options.scores.filename().string());
   const std::string place = cat(choose_region(all, options), ", all");
   std::vector<std::string> channels;
-  std::vector<Channel> found;
   for (const Series& ratio : all) {
     if (!is_score(ratio, "spread_skill") || ratio.place != place) continue;
     in_hours_ = ratio.lead_unit == "hours";
@@ -153,15 +156,19 @@ EnsembleCalibration::EnsembleCalibration(const CalibrationOptions& options) : pa
       }
       channel.calibrations.push_back(calibration);
     }
-    channels.push_back(ratio.channel), found.push_back(std::move(channel));
+    channels.push_back(ratio.channel);
+    channels_[ratio.channel] = std::move(channel);
   }
-  const auto names = data::variable_names(channels);
-  for (size_t i = 0; i < names.size(); ++i) channels_[names[i]] = std::move(found[i]);
+  const auto ours = data::variable_names(channels);
+  for (size_t i = 0; i < ours.size(); ++i) names_[ours[i]] = channels[i];
+  for (const std::string& channel : channels) {
+    for (const std::string& name : data::names_of_channel(channel)) names_.try_emplace(name, channel);
+  }
 }
 
 LeadCalibration EnsembleCalibration::at(const std::string& variable, int64_t number, double hours) const {
   constexpr double kSame = 1e-6;
-  const Channel& channel = channels_.at(variable);
+  const Channel& channel = channels_.at(names_.at(variable));
   const double lead = in_hours_ ? hours : static_cast<double>(number + 1);
   const std::string words = cat("variable=", variable, ", lead=", lead, in_hours_ ? " h" : " steps", ", path=", path_.string());
   for (size_t i = 0; i < channel.leads.size(); ++i) {
@@ -201,7 +208,7 @@ void calibrate_members(std::span<float> members, int64_t num_members, const Lead
 
 void write_calibrated(const data::ForecastFile& forecast, const EnsembleCalibration& calibration, const CalibratedFile& file,
                       const std::function<void(int64_t)>& made) {
-  const data::ForecastLayout layout = layout_of(forecast, file);
+  const data::ForecastLayout layout = layout_of(forecast, calibration, file);
   check_calibrated(forecast, calibration, file);
   const std::string request = request_of(forecast, calibration, file);
   data::ForecastStore::check(file.output, layout, request);

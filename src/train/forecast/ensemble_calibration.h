@@ -34,8 +34,9 @@ class EnsembleCalibration {
   // DataError for a file that has no spread of an ensemble; ConfigError for a region that it does not have.
   explicit EnsembleCalibration(const CalibrationOptions& options);
 
-  // `variable` as forecast files name it.
-  bool has(const std::string& variable) const { return channels_.contains(variable); }
+  // `variable` as forecast files name a channel of the scores: ours, or another's (data/forecast/field_names.h).
+  bool has(const std::string& variable) const { return names_.contains(variable); }
+  const std::string& channel_of(const std::string& variable) const { return names_.at(variable); }  // its name in the scores
   // `number` of the lead from 0, at `hours` after its start. DataError for a lead without a score, or without spread.
   LeadCalibration at(const std::string& variable, int64_t number, double hours) const;
   // All numbers of it: equal texts, equal calibrations.
@@ -48,8 +49,9 @@ class EnsembleCalibration {
   };
 
   std::filesystem::path path_;
-  bool in_hours_ = true;  // else leads are counted from 1
-  std::map<std::string, Channel> channels_;
+  bool in_hours_ = true;                      // else leads are counted from 1
+  std::map<std::string, Channel> channels_;   // by the channel's name in the scores
+  std::map<std::string, std::string> names_;  // of variables: the channel
 };
 
 // `members` holds (member, point) of one field, which it changes in place. A point with a missing member is missing in all.
@@ -61,9 +63,9 @@ struct CalibratedFile {
   std::map<std::string, float> at_least = {};  // by variable: the smallest value that it can have
 };
 
-// Writes `forecast` with calibrated members, in the layout of `welkin forecast`; other variables as they are. One field of all
-// members is in memory. A run that was ended goes on where it was. Errors of ForecastStore; ConfigError for a single member, for
-// no variable in common, and for a name in `at_least` that is none. `made` is told how many starts are done.
+// Writes `forecast` with calibrated members, in the layout and with the names of `welkin forecast`; other variables as they are.
+// One field of all members is in memory. A run that was ended goes on where it was. Errors of ForecastStore; ConfigError for a
+// single member, for no variable in common, and for a name in `at_least` that is none. `made` is told how many starts are done.
 void write_calibrated(const data::ForecastFile& forecast, const EnsembleCalibration& calibration, const CalibratedFile& file,
                       const std::function<void(int64_t)>& made);
 

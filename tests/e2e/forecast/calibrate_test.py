@@ -88,6 +88,16 @@ class Calibrate(ForecastCase):
             np.testing.assert_array_equal(got[name], later[name])
         self.assertEqual(got.t2m.attrs["units"], later.t2m.attrs["units"])
 
+    def test_a_file_with_other_names_and_another_order_of_axes(self):
+        own = xarray.open_zarr(self.calibrate(self.ensemble, "own.zarr")[0]).load()
+        other = xarray.open_zarr(self.ensemble).load().rename(init_time="time", lead_time="prediction_timedelta", number="realization", t2m="2m_temperature")
+        other = other.transpose("time", "realization", "prediction_timedelta", "latitude", "longitude")
+        output, done = self.calibrate(self.write(other, f"other-{self.folder.name}.zarr"), "other.zarr")
+        self.assertNotIn("unchanged", done.stdout)
+        got = xarray.open_zarr(output).load()
+        for channel in CHANNELS:
+            np.testing.assert_array_equal(got[channel].transpose(*own[channel].dims), own[channel])
+
     def test_smallest_values(self):
         output, _ = self.calibrate(self.ensemble, "bounded.zarr", "--at_least", "t2m=0.5,u10=-1")
         got, free = xarray.open_zarr(output).load(), xarray.open_zarr(self.calibrate(self.ensemble, "free.zarr")[0]).load()
