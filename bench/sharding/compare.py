@@ -19,6 +19,7 @@ HERE = pathlib.Path(__file__).resolve().parent
 STAGES = ("none", "optimizer", "gradients", "full")
 PEERS = {"none": "ddp", "optimizer": "zero1", "full": "full"}
 SMALL = {"embed_dim": 384, "depth": 6, "num_heads": 6}
+BASE = {"embed_dim": 768, "depth": 12, "num_heads": 12}
 LARGE = {"embed_dim": 1536, "depth": 12, "num_heads": 12}
 PRESET = """
 run: {{model: vit, embed_dim: {embed_dim}, depth: {depth}, num_heads: {num_heads}, patch_size: 8, img_size: [64, 128], n_in_channels: 4, n_out_channels: 4,
@@ -84,16 +85,16 @@ def held_bytes(bench):
 def planned_peaks(bench):
     """The most bytes of tensors that a rank had while steps were made, and what the planner says."""
     rows = []
-    say("| ranks | `--shard` | passes of a step | tensors at once, MiB | planner, MiB | planner over measured |\n| --- | --- | --- | --- | --- | --- |")
+    say("| width | ranks | `--shard` | passes of a step | tensors at once, MiB | planner, MiB | planner over measured |\n" + "| --- " * 7 + "|")
     once = ("--windows", "1", "--window_seconds", "0.2", "--warmup_seconds", "0", "--memory_limit_gib", "20")
-    for ranks in (2, 4):
-        for stage in STAGES:
-            for passes in (1, 2):
-                how = {"samples": 2, "passes": passes}
-                measured = bench.welkin(SMALL, ranks, "--mode", "synthetic", "--shard", stage, *once, **how)["step_tensors_peak_bytes"]
-                planned = bench.estimate(SMALL, ranks, "--shard", stage, **how)["memory of a rank, tp=1, cp=1"]["all of it"]["value"] * 2**30
-                rows.append({"ranks": ranks, "shard": stage, "passes": passes, "bytes": measured, "planned": planned})
-                say(f"| {ranks} | {stage} | {passes} | {measured / 2**20:.0f} | {planned / 2**20:.0f} | {planned / measured:.3f} |")
+    layouts = [(ranks, stage, passes) for ranks in (2, 4) for stage in STAGES for passes in (1, 2)]
+    for size in (SMALL,) if bench.arguments.quick else (SMALL, BASE):
+        for ranks, stage, passes in layouts:
+            how = {"samples": 2, "passes": passes}
+            measured = bench.welkin(size, ranks, "--mode", "synthetic", "--shard", stage, *once, **how)["step_tensors_peak_bytes"]
+            planned = bench.estimate(size, ranks, "--shard", stage, **how)["memory of a rank, tp=1, cp=1"]["all of it"]["value"] * 2**30
+            rows.append({"width": size["embed_dim"], "ranks": ranks, "shard": stage, "passes": passes, "bytes": measured, "planned": planned})
+            say(f"| {size['embed_dim']} | {ranks} | {stage} | {passes} | {measured / 2**20:.0f} | {planned / 2**20:.0f} | {planned / measured:.3f} |")
     return rows
 
 
