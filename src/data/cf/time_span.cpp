@@ -20,18 +20,26 @@ std::optional<int64_t> digits_of(std::string_view text) {
   return whole && value >= 0 && value <= kMostSpanYear ? std::optional(value) : std::nullopt;
 }
 
+// The first second behind a year; behind the last one that a date can have there is no date.
+int64_t end_of_year(Calendar calendar, int64_t year) {
+  constexpr int64_t kDay = 86400;
+  const int64_t begin = to_seconds(calendar, {.year = year});
+  return begin + day_of_year(calendar, begin).days_in_year * kDay;
+}
+
 // "1979" and "1979-03", which parse_date() does not take.
 std::optional<TimeSpan> span_of_years_or_months(std::string_view text, Calendar calendar) {
   const auto dash = text.find('-');
   const auto year = digits_of(text.substr(0, dash));
   if (!year) return {};
   if (dash == std::string_view::npos) {
-    return TimeSpan{to_seconds(calendar, {.year = *year}), to_seconds(calendar, {.year = *year + 1})};
+    return TimeSpan{to_seconds(calendar, {.year = *year}), end_of_year(calendar, *year)};
   }
   const auto month = digits_of(text.substr(dash + 1));
   if (!month || *month < 1 || *month > 12) return {};
-  const Date next = *month == 12 ? Date{.year = *year + 1} : Date{.year = *year, .month = static_cast<int>(*month) + 1};
-  return TimeSpan{to_seconds(calendar, {.year = *year, .month = static_cast<int>(*month)}), to_seconds(calendar, next)};
+  const int64_t begin = to_seconds(calendar, {.year = *year, .month = static_cast<int>(*month)});
+  if (*month == 12) return TimeSpan{begin, end_of_year(calendar, *year)};
+  return TimeSpan{begin, to_seconds(calendar, {.year = *year, .month = static_cast<int>(*month) + 1})};
 }
 
 TimeSpan span_of_date(const std::string& text, Calendar calendar) {

@@ -37,7 +37,8 @@ class ForecastFile {
   int64_t width() const { return static_cast<int64_t>(longitude_.size()); }
   bool has(const std::string& variable) const { return variables_.contains(variable); }
   std::vector<std::string> variables() const;  // in the order of their names
-  const std::string& unit(const std::string& variable) const { return variables_.at(variable).unit; }  // empty: the file says none
+  // Empty where the file says none.
+  const std::string& unit(const std::string& variable) const { return variables_.at(variable).unit; }
 
   // As these data have it: `names` are those of forecast_layout.h for the target's channels, and stand from here on for what the
   // file calls otherwise (field_names.h); fields are read as they lie on the data's grid. DataError for another grid, or a

@@ -23,6 +23,14 @@ TEST(TimeSpanTest, AYearBeyondAllBoundsIsNoDate) {
   }
 }
 
+TEST(TimeSpanTest, TheLastYearThatADateCanHaveIsAYear) {
+  const TimeSpan year = time_span({"1000000", "1000000"}, kGregorian, "train_times");
+  EXPECT_EQ(year.end - year.begin, 366 * 86400);
+  const TimeSpan month = time_span({"1000000-12", "1000000-12"}, kGregorian, "train_times");
+  EXPECT_EQ(month.end - month.begin, 31 * 86400);
+  EXPECT_EQ(month.end, year.end);
+}
+
 TEST(TimeSpanTest, TheLastDateStandsForAllOfItsYearMonthDayOrHour) {
   const TimeSpan years = time_span({"1979", "2015"}, kGregorian, "train_times");
   EXPECT_TRUE(years.holds(at("1979-01-01")));
