@@ -3,6 +3,7 @@
 #include <CLI/CLI.hpp>
 #include <cmath>
 #include <cstdlib>
+#include <map>
 #include <ostream>
 #include <string>
 #include <vector>

@@ -11,7 +11,6 @@
 #include <map>
 #include <span>
 #include <string>
-#include <string_view>
 #include <vector>
 
 #include "data/forecast/forecast_file.h"
