@@ -6,6 +6,7 @@ usage: compare.py --welkin BINARY --peer_python PYTHON --json FILE [--rounds N] 
 Prints Markdown tables (docs/results/memory.md). All ranks work on this machine with one thread each, over Gloo on the loopback interface.
 """
 import argparse
+import itertools
 import json
 import os
 import pathlib
@@ -85,16 +86,18 @@ def held_bytes(bench):
 def planned_peaks(bench):
     """The most bytes of tensors that a rank had while steps were made, and what the planner says."""
     rows = []
-    say("| width | ranks | `--shard` | passes of a step | tensors at once, MiB | planner, MiB | planner over measured |\n" + "| --- " * 7 + "|")
+    say("| width | precision | ranks | `--shard` | passes of a step | tensors at once, MiB | planner, MiB | planner over measured |\n" + "| --- " * 8 + "|")
     once = ("--windows", "1", "--window_seconds", "0.2", "--warmup_seconds", "0", "--memory_limit_gib", "20")
-    layouts = [(ranks, stage, passes) for ranks in (2, 4) for stage in STAGES for passes in (1, 2)]
+    numbers = {384: (2, 4) if bench.arguments.quick else (2, 4, 8), 768: (2, 4)}  # of ranks
     for size in (SMALL,) if bench.arguments.quick else (SMALL, BASE):
-        for ranks, stage, passes in layouts:
+        for precision, ranks, stage, passes in itertools.product(("none", "bf16"), numbers[size["embed_dim"]], STAGES, (1, 2)):
             how = {"samples": 2, "passes": passes}
-            measured = bench.welkin(size, ranks, "--mode", "synthetic", "--shard", stage, *once, **how)["step_tensors_peak_bytes"]
-            planned = bench.estimate(size, ranks, "--shard", stage, **how)["memory of a rank, tp=1, cp=1"]["all of it"]["value"] * 2**30
-            rows.append({"width": size["embed_dim"], "ranks": ranks, "shard": stage, "passes": passes, "bytes": measured, "planned": planned})
-            say(f"| {size['embed_dim']} | {ranks} | {stage} | {passes} | {measured / 2**20:.0f} | {planned / 2**20:.0f} | {planned / measured:.3f} |")
+            flags = ("--shard", stage, "--amp_mode", precision)
+            measured = bench.welkin(size, ranks, "--mode", "synthetic", *flags, *once, **how)["step_tensors_peak_bytes"]
+            planned = bench.estimate(size, ranks, *flags, **how)["memory of a rank, tp=1, cp=1"]["all of it"]["value"] * 2**30
+            rows.append({"width": size["embed_dim"], "precision": precision, "ranks": ranks, "shard": stage, "passes": passes, "bytes": measured, "planned": planned})
+            say(f"| {size['embed_dim']} | {'fp32' if precision == 'none' else precision} | {ranks} | {stage} | {passes} | {measured / 2**20:.0f} | "
+                f"{planned / 2**20:.0f} | {planned / measured:.3f} |")
     return rows
 
 

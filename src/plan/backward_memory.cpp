@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cstddef>
 #include <deque>
+#include <utility>
 
 namespace welkin::plan {
 namespace {
@@ -41,6 +42,7 @@ class BackwardRun {
   void make(const BackwardLayer& layer) {
     whole_ += layer.gradients;
     note();
+    under_way_ -= std::exchange(received_, 0);
     if (pass_.adds_up) whole_ -= layer.gradients;
     activations_ = std::max(0.0, activations_ - layer.activations);  // removes a rounding error below 0
     bucket_ += layer.gradients;
@@ -49,23 +51,22 @@ class BackwardRun {
   void send() {
     if (bucket_ == 0) return;
     while (sent_.size() >= kMostUnderWay) land();
+    under_way_ -= received_;
+    received_ = pass_.is_received ? bucket_ * pass_.travelling * (pass_.ranks - 1) / pass_.ranks : 0;
     under_way_ += bucket_ * pass_.travelling;
     note();
     whole_ -= bucket_;
-    under_way_ += bucket_ * arriving();
+    under_way_ += bucket_ * pass_.travelling / pass_.ranks + received_;
     sent_.push_back(bucket_);
     bucket_ = 0;
     limit_ = pass_.bucket_bytes;
     note();
   }
 
-  // Room of this rank's part of the sum and of received values, per byte of the bucket.
-  double arriving() const { return pass_.travelling * (pass_.is_received ? 1 : 1 / pass_.ranks); }
-
   void land() {
     const double bucket = sent_.front();
     sent_.pop_front();
-    under_way_ -= bucket * (pass_.travelling + arriving());
+    under_way_ -= bucket * pass_.travelling * (1 + 1 / pass_.ranks);
     if (!pass_.has_pieces) pieces_ += bucket / pass_.ranks;
   }
 
@@ -77,6 +78,7 @@ class BackwardRun {
   const BackwardPass& pass_;
   double whole_ = 0, pieces_ = 0, under_way_ = 0, activations_ = 0;
   double bucket_ = 0, limit_ = kFirstBucketBytes;
+  double received_ = 0;  // bytes of other ranks' values, until they are added
   std::deque<double> sent_;
   BackwardPeak peak_;
 };

@@ -21,10 +21,12 @@ struct BackwardPass {
   // For sharded weights: a bucket ends before it would exceed this size, and with its unit. Else it ends at this size, the
   // first one at 1 MiB.
   bool ends_with_units = false;
-  bool adds_up = false;      // gradients of whole parameters from earlier passes of the step are present
-  bool has_pieces = false;   // gradients of pieces from earlier passes are present
-  double travelling = 1;     // bytes of a sent gradient, over its own bytes
-  bool is_received = false;  // received values have buffers of their own before they are added, as over Gloo
+  bool adds_up = false;     // gradients of whole parameters from earlier passes of the step are present
+  bool has_pieces = false;  // gradients of pieces from earlier passes are present
+  double travelling = 1;    // bytes of a sent gradient, over its own bytes
+  // Received values have buffers of their own before they are added, as over Gloo. They are taken to be added while
+  // the next layer's gradients are made: a slower network holds one bucket more.
+  bool is_received = false;
 };
 
 // Bytes at the moment of the largest total.

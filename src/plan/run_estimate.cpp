@@ -137,10 +137,16 @@ GatheredTogether gathered_together(const model::ModelCost& cost) {
   return found;
 }
 
-// The peak of a step with sharded training state. `gradients`: bytes of whole gradients on this rank; `activations`: per pass.
-// A layer's activations are taken as its operands and results; parameters outside layers come last.
-BackwardPeak worst_moment(const config::RunConfig& config, const RunFacts& facts, const Sharing& sharing, double gradients,
-                          double activations, double held) {
+// Bytes on this rank: whole gradients; activations of a pass; weights in 16 bits that a pass keeps until its backward pass.
+struct BytesOfPass {
+  double gradients = 0, activations = 0, casts = 0;
+};
+
+// The peak of a step with sharded training state. A layer's activations are taken as its operands and results; parameters
+// outside layers come last.
+BackwardPeak worst_moment(const config::RunConfig& config, const RunFacts& facts, const Sharing& sharing,
+                          const BytesOfPass& bytes, double held) {
+  const double gradients = bytes.gradients, activations = bytes.activations;
   const bool has_passes_before = config::batch_plan(config).micros() > 1 || stage_passes(config).backward > 1;
   const bool reduces_each = sharing.gradients < 1;
   BackwardPass pass{.layers = {},
@@ -163,7 +169,8 @@ BackwardPeak worst_moment(const config::RunConfig& config, const RunFacts& facts
   for (const model::LayerCost& layer : facts.cost.layers) {
     const std::string unit = unit_of(layer);
     pass.layers.push_back({.gradients = gradients * static_cast<double>(layer.parameters) / all,
-                           .activations = values > 0 ? activations * layer.activation_bytes / values : 0,
+                           .activations = (values > 0 ? activations * layer.activation_bytes / values : 0) +
+                                          (in_layers > 0 ? bytes.casts * static_cast<double>(layer.parameters) / in_layers : 0),
                            .begins_unit = unit != before});
     before = unit;
   }
@@ -171,7 +178,7 @@ BackwardPeak worst_moment(const config::RunConfig& config, const RunFacts& facts
   const BackwardPeak earlier{.gradients = pass.adds_up      ? gradients
                                           : pass.has_pieces ? gradients / sharing.ranks
                                                             : 0,
-                             .activations = activations * held};
+                             .activations = activations * held + bytes.casts};
   return earlier.sum() > last.sum() ? earlier : last;
 }
 
@@ -185,8 +192,13 @@ std::vector<MemoryPart> memory_parts(const config::RunConfig& config, const RunF
   const bool is_shared = estimate.shares_state;
   const model::SavedValues most = facts.memory ? facts.memory->kept + facts.memory->again : model::SavedValues();
   const double of_pass = static_cast<double>(estimate.forward_batch) * activation_bytes(config, most) * stage.flops;
+  const double narrow = is_mixed(config) ? 2 * weights_in_16_bits(config, facts, estimate.tensor_parallel) * stage.parameters : 0;
+  const bool frees_casts = is_shared && config.loop.device == config::DeviceChoice::Cpu;
   BackwardPeak moment{.gradients = kWideBytes * trained, .activations = of_pass * stage.held};
-  if (is_shared) moment = worst_moment(config, facts, sharing, kWideBytes * trained, of_pass, stage.held);
+  if (is_shared) {
+    const BytesOfPass bytes{.gradients = kWideBytes * trained, .activations = of_pass, .casts = frees_casts ? narrow : 0};
+    moment = worst_moment(config, facts, sharing, bytes, stage.held);
+  }
   // A message between stages is taken to be as large as the model's input. A pass in flight holds its input, a copy beside the
   // loader's, a message that has just arrived, and the next one, whose receive is posted ahead. Members of an ensemble make one
   // pass together.
@@ -211,8 +223,7 @@ std::vector<MemoryPart> memory_parts(const config::RunConfig& config, const RunF
     parts.push_back({"constants", kWideBytes * static_cast<double>(facts.memory->constants) * stage.parameters});
   }
   if (config.optimizer.ema_decay > 0) parts.insert(parts.begin() + 3, {"moving average of weights", kWideBytes * parameters});
-  const double narrow = is_mixed(config) ? weights_in_16_bits(config, facts, estimate.tensor_parallel) : 0;
-  if (narrow > 0) parts.insert(parts.begin() + 1, {"weights in 16 bits", 2 * narrow * stage.parameters});
+  if (narrow > 0 && !frees_casts) parts.insert(parts.begin() + 1, {"weights in 16 bits", narrow});
   if (sharing.weights < 1) {
     const double units = 1 + static_cast<double>(config.parallel.shard_prefetch);
     const double tp = static_cast<double>(estimate.tensor_parallel);

@@ -50,12 +50,15 @@ TEST(BackwardPeak, WholeGradientsOfEarlierPassesStandUntilTheyAreSent) {
   expect_peak(pass, 8 + 8, 10, 0);  // the first block's is made while the last one's travels
 }
 
-TEST(BackwardPeak, RoomForWhatOthersSendIsAsLargeAsTheBucket) {
+// Each of the three other ranks sends a quarter of a bucket. It is added while the next gradients are made.
+TEST(BackwardPeak, ValuesOfOthersHaveRoomUntilTheNextGradientsAreMade) {
   BackwardPass pass = two_blocks();
   pass.is_received = true;
-  expect_peak(pass, 8, 16 + 8, 0);
+  expect_peak(pass, 8, 10 + 6, 3);  // the first block's gradients are made while the last one's are received
+  for (BackwardLayer& layer : pass.layers) layer.activations = 0;
+  expect_peak(pass, 8, 10 + 8, 0);
   pass.travelling = 0.5;
-  expect_peak(pass, 8, 8 + 4, 0);
+  expect_peak(pass, 8, 5 + 4, 0);
 }
 
 // A third bucket waits for the first one, of which a piece stays: both are there while the fourth block's gradients are made.

@@ -345,6 +345,26 @@ TEST(RunEstimate, WeightsThatAreRoundedOnTheWayHaveNoCopies) {
   EXPECT_EQ(narrow(false, DeviceChoice::Cuda), 2 * 600);
 }
 
+// The largest moment is in the backward pass, when the last layer's copies, a tenth, are freed.
+TEST(RunEstimate, CopiesOfWeightsGoWithTheBackwardPassOfSharedState) {
+  config::RunConfig config = small_config();
+  config.precision.amp_mode = config::AmpMode::Bf16;
+  config.loop.device = config::DeviceChoice::Cpu;
+  config.loop.micro_batch_size = 1;
+  config.parallel.shard = config::ShardStage::Optimizer;
+  RunFacts facts = small_facts();
+  facts.world_size = 4;
+  facts.widens_matmuls = true;
+  facts.cost.layers = {{.name = "blocks.0.fc1", .parameters = 900}, {.name = "blocks.0.fc2", .parameters = 100}};
+  const double without = part(estimate_run(config, facts), "activations");
+  facts.memory->joined_weights = 200;
+  const RunEstimate run = estimate_run(config, facts);
+  EXPECT_EQ(part(run, "activations"), without + 2 * 200 * 0.9);
+  EXPECT_EQ(part(run, "weights in 16 bits"), 0);
+  config.loop.device = config::DeviceChoice::Cuda;
+  EXPECT_EQ(part(estimate_run(config, facts), "weights in 16 bits"), 2 * 1000);
+}
+
 TEST(RunEstimate, AGpuCopiesWhatItJoins) {
   RunFacts facts = small_facts();
   const double before = part(estimate_run(small_config(), facts), "activations");
