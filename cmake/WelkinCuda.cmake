@@ -62,7 +62,7 @@ add_library(welkin_cuda SHARED ${_objects} ${_hosts})
 add_dependencies(welkin_cuda welkin_cuda_kernels)
 set_target_properties(welkin_cuda PROPERTIES UNITY_BUILD ${WELKIN_UNITY} UNITY_BUILD_BATCH_SIZE 6 LINKER_LANGUAGE CXX LIBRARY_OUTPUT_DIRECTORY "${CMAKE_BINARY_DIR}" SKIP_BUILD_RPATH ON)
 target_include_directories(welkin_cuda SYSTEM PRIVATE "${WELKIN_CUDART_INCLUDE}" "${_nvcc_root}/include")  # the second: crt/
-target_link_libraries(welkin_cuda PRIVATE welkin_flags welkin welkin_torch "${TORCH_LIB}/libc10_cuda.so" "${WELKIN_CUDART}")
+target_link_libraries(welkin_cuda PRIVATE welkin_flags welkin welkin_lean_torch "${TORCH_LIB}/libc10_cuda.so" "${WELKIN_CUDART}")
 if(WELKIN_NCCL_INCLUDE)
   target_include_directories(welkin_cuda SYSTEM PRIVATE "${WELKIN_NCCL_INCLUDE}")
 endif()

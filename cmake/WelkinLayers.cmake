@@ -1,6 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
 # One static library per folder of src/, all of which become libwelkin.so; and one test executable per folder of tests/unit/.
 
+# torch as Welkin's own sources see it, without headers that they do not need (cmake/lean_torch/README.md).
+add_library(welkin_lean_torch INTERFACE)
+target_include_directories(welkin_lean_torch SYSTEM BEFORE INTERFACE "${CMAKE_SOURCE_DIR}/cmake/lean_torch")
+target_compile_definitions(welkin_lean_torch INTERFACE AT_PER_OPERATOR_HEADERS)
+target_link_libraries(welkin_lean_torch INTERFACE welkin_torch)
+
 # LibTorch's headers take 6 to 13 s of every unit that includes them, our files a second each. So the headers are precompiled once for the
 # library and once for the tests, whose flags differ. GCC instantiates their templates in each unit again (3 s), so rooms share units.
 function(welkin_torch_headers target owner header)
@@ -72,7 +78,7 @@ function(welkin_layer name)
   endif()
   target_link_libraries(welkin_${name} ${_scope} welkin_flags ${ARG_LIBRARIES})
   if(ARG_TORCH)
-    target_link_libraries(welkin_${name} ${_scope} welkin_torch)
+    target_link_libraries(welkin_${name} ${_scope} welkin_lean_torch)
   endif()
   foreach(_layer ${ARG_LAYERS})
     target_link_libraries(welkin_${name} ${_scope} welkin_${_layer})

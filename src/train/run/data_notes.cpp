@@ -46,7 +46,7 @@ void DataNotes::share() {
     std::ranges::replace(note, '\n', ' ');
     own += note + "\n";
   }
-  if (own.empty()) own = "\n";
+  if (own.empty()) own.push_back('\n');
   std::istringstream texts(gathered_texts(world_.world_group(), own));
   if (!world_.is_main()) return;
   std::set<std::string> said;

@@ -4,7 +4,6 @@
 #include <ATen/TensorOperators.h>
 #include <ATen/ops/abs.h>
 #include <ATen/ops/arange.h>
-#include <ATen/ops/conj.h>
 #include <ATen/ops/fft_fftfreq.h>
 #include <ATen/ops/fft_fftn.h>
 #include <ATen/ops/fft_ifftn.h>
@@ -145,7 +144,7 @@ void BoxStatistics::add(const at::Tensor& target, const at::Tensor& prediction) 
     const at::Tensor target_modes = at::fft_fftn(t, c10::nullopt, kAxes), modes = at::fft_fftn(p, c10::nullopt, kAxes);
     const auto points = static_cast<double>(t[0].numel());
     add_side(target_, t, target_modes), add_side(prediction_, p, modes);
-    cross_ += shell_sums(at::real(at::conj(target_modes) * modes) / (points * points));
+    cross_ += shell_sums(at::real(target_modes.conj() * modes) / (points * points));
     ++crops_;
   }
 }
