@@ -3,6 +3,7 @@
 // under two, and a weight that projects in and, transposed, out, of which its site knows the first use alone.
 #pragma once
 
+#include <ATen/ops/empty.h>
 #include <ATen/ops/gelu.h>
 #include <ATen/ops/matmul.h>
 

@@ -2,6 +2,7 @@
 #include "train/checkpoint/whole_tensors.h"
 
 #include <ATen/core/grad_mode.h>
+#include <ATen/ops/empty.h>
 #include <ATen/ops/empty_like.h>
 
 #include <algorithm>

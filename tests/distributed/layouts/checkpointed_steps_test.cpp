@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Activation checkpointing under every layout: parts with collectives inside run again in the backward pass, and the steps equal
 // those without, bit for bit.
+#include <ATen/ops/equal.h>
 #include <gtest/gtest.h>
 
 #include <vector>

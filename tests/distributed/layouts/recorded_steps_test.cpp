@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Recorded steps of two ranks equal their steps as they are, bit for bit. The recorder runs on a CPU: it keeps the work, calls to
 // other ranks included, and calls it again.
+#include <ATen/ops/equal.h>
 #include <ATen/ops/tensor.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
