@@ -8,6 +8,7 @@
 #include <ATen/ops/linear.h>
 #include <gtest/gtest.h>
 #include <torch/csrc/autograd/autograd.h>
+#include <torch/csrc/autograd/function.h>
 
 #include <string>
 #include <vector>
