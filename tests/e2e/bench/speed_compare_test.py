@@ -173,6 +173,16 @@ class Gate(unittest.TestCase):
             self.assertEqual(self.judge(0.1, 0.1, {**self.FACTS, **other}), (0, 0))
             self.assertIn("Nothing is stored for this processor", self.said)
 
+    def test_what_is_not_judged_takes_one_round(self):
+        words = ["--welkin", "-", "--peer_python", "-", "--sizes", "short", "--only", self.row.name, "--gate"]
+        found = figures(2.0, {"eager": 1.0, "channels_last": 1.0})
+        for is_stored, rounds in ((False, 1), (True, 0)):
+            with mock.patch.object(compare, "measure", return_value=found) as measure, mock.patch.object(compare, "say"), \
+                    mock.patch.object(compare, "machine", return_value={**self.FACTS, "vectors": ["avx512f"], "load_before": 0.0}):
+                self.assertEqual(compare.main(words), 0)
+            self.assertEqual(measure.call_args.args[2].rounds, rounds, is_stored)  # 0: as many as the sizes say
+            stored.write(self.FACTS, {self.row.name: found})
+
     def test_storing_keeps_other_processors(self):
         stored.write({**self.FACTS, "cpu": "first"}, {self.row.name: figures(2.0, {"eager": 1.0})})
         stored.write(self.FACTS, {self.row.name: figures(3.0, {"eager": 1.0})})
