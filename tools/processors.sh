@@ -3,7 +3,8 @@
 # The tests of what depends on the processor, once on each processor that this one can stand for: with fewer instruction sets, with dot
 # matmuls of bfloat16 that are slow, fast or not there, and with either library of float32 matmuls. Ours are held by
 # WELKIN_INSTRUCTION_SET, WELKIN_BF16_DOT and WELKIN_GEMM (src/ops/base/processor_override.h), oneDNN's by ONEDNN_MAX_CPU_ISA and
-# aten's by ATEN_CPU_CAPABILITY. Two at a time; ./test.sh ran them on the processor as it is.
+# aten's by ATEN_CPU_CAPABILITY. Two at a time; ./test.sh ran them on the processor as it is. Here a kernel that leaves its tensors ends its
+# program (tests/guarded_memory.c).
 #   tools/processors.sh [BUILD_FOLDER]
 set -euo pipefail
 build=$(cd "${1:-build/release}" && pwd)
@@ -12,6 +13,7 @@ programs=(unit_ops unit_model parity_tests)
 filter="-*_base_*:*/unet_full"  # the largest reference cases: minutes each without vectors
 out=$(mktemp -d)
 trap 'rm -rf "$out"' EXIT
+cc -shared -fPIC -O1 -o "$out/guarded_memory.so" tests/guarded_memory.c -ldl
 
 has() { grep -qw "$1" /proc/cpuinfo; }
 rows=("portable|WELKIN_INSTRUCTION_SET=portable ONEDNN_MAX_CPU_ISA=SSE41 ATEN_CPU_CAPABILITY=default")
@@ -29,7 +31,7 @@ run() {
   local program
   for program in "${programs[@]}"; do
     # shellcheck disable=SC2086  # a list of settings
-    env $2 "$build/tests/$program" --gtest_brief=1 --gtest_filter="$filter" >"$out/$1.$program" 2>&1 || return 1
+    env LD_PRELOAD="$out/guarded_memory.so" $2 "$build/tests/$program" --gtest_brief=1 --gtest_filter="$filter" >"$out/$1.$program" 2>&1 || return 1
   done
 }
 
