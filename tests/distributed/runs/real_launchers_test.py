@@ -235,16 +235,16 @@ class RealLaunchers(RanksCase):
         self.assertEqual({(row["axis"], row["ranks"]) for row in calibration["calibration"]}, {("dp", 2)})
         self.assertIn("send_receive", {row["collective"] for row in calibration["calibration"]})
 
-    # A job whose time is at most a quarter of what it needs continues itself until it is done, with what the margin leaves of the shortest
+    # A job whose time is less than half of what it needs continues itself until it is done, with what the margin leaves of the shortest
     # limit that Slurm has, and equals a run that was never cut. A queue puts it off for as long as its credential lives, here five seconds.
-    # Steps that wait decide how long it takes, and not the load; a slot holds a start under load.
+    # Steps that wait decide how long it takes, and not the load; a slot holds a start under load, for which 19 seconds were seen.
     def check_requeue(self, slurm):
-        steps, slot = 100, 6
+        steps, slot = 100, 28
         flags = ("--checkpoint_interval", "10", "--num_iters", str(steps))
         self.run_ranks(0, self.yaml, self.folder / "uncut", *flags)
         root = self.folder / "requeued"
         script = self.folder / "requeue.sh"
-        waits = f"slow:step=1,steps={steps},seconds={4 * slot / steps}"
+        waits = f"slow:step=1,steps={steps},seconds={2.2 * slot / steps}"
         train = shlex.join([BINARY, *self.train_arguments(self.yaml, root, *flags, "--inject", waits, "--resume", "--requeue",
                                                           "--time_limit_margin", 59 - slot)])
         script.write_text(f"#!/bin/bash\n{train}\necho ended with $?\n")
@@ -254,7 +254,7 @@ class RealLaunchers(RanksCase):
         while slurm.run("squeue", "--noheader", f"--job={sent.stdout.strip()}").stdout.strip() and time.monotonic() < deadline:
             time.sleep(0.5)
         log = (self.folder / "requeue.txt").read_text()
-        self.assertGreaterEqual(log.count(f"Queueing the job again with: scontrol requeue {sent.stdout.strip()}"), 3, log)
+        self.assertGreaterEqual(log.count(f"Queueing the job again with: scontrol requeue {sent.stdout.strip()}"), 2, log)
         self.assertEqual(log.count("DONE ---- rank 0"), 1, log)
         self.assertEqual(newest_files(root), newest_files(self.folder / "uncut"))
 
