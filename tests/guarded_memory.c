@@ -2,7 +2,8 @@
 // Loaded with LD_PRELOAD: aligned memory, which is that of tensors and of kernels' buffers, ends at an inaccessible page, and becomes inaccessible
 // when it is freed. So a kernel that reads or writes beyond a tensor, or uses one that is gone, ends its process with SIGSEGV. AddressSanitizer
 // does not see the masked vector instructions of our kernels, nor anything of PyTorch's.
-// Memory is aligned to 4 bytes only, so that its last byte stands before the page; WELKIN_GUARD_ALIGNMENT gives more, up to 4096.
+// Memory is aligned to 4 bytes only, so that its last byte stands before the page: an object whose size is a multiple of its alignment has that.
+// src/data/check/guarded_heap.h is the one that ships: of one thread, without small blocks, and more roughly aligned, for a library that reads files.
 #define _GNU_SOURCE
 #include <dlfcn.h>
 #include <errno.h>
@@ -12,7 +13,7 @@
 #include <string.h>
 #include <sys/mman.h>
 
-enum { kPage = 4096, kPattern = 0xA5 };
+enum { kPage = 4096, kAlignment = 4, kPattern = 0xA5 };
 // Addresses of ours, each used once. The kernel itself maps from the top down.
 static const uintptr_t kFirst = 0x100000000000, kLast = 0x500000000000;
 static atomic_uintptr_t next_address = 0x100000000000;
@@ -27,15 +28,10 @@ static struct header* header_of(uintptr_t data) { return (struct header*)(data /
 
 static int is_guarded(uintptr_t data) { return data >= kFirst && data < kLast; }
 
-static size_t alignment(void) {
-  const char* wanted = getenv("WELKIN_GUARD_ALIGNMENT");
-  return wanted == NULL ? 4 : (size_t)atol(wanted);
-}
-
 static void* take(size_t size) {
-  const size_t unit = alignment(), rounded = (size + unit - 1) / unit * unit;
-  const size_t mapped = (rounded + kPage - 1) / kPage * kPage + 2 * kPage;
   if (size > kLast - kFirst) return NULL;
+  const size_t rounded = (size + kAlignment - 1) / kAlignment * kAlignment;
+  const size_t mapped = (rounded + kPage - 1) / kPage * kPage + 2 * kPage;
   const uintptr_t begin = atomic_fetch_add(&next_address, mapped);
   if (begin + mapped > kLast) return NULL;
   const int flags = MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED;
@@ -46,14 +42,14 @@ static void* take(size_t size) {
   return memset((void*)data, kPattern, size);
 }
 
-int posix_memalign(void** out, size_t alignment_of_caller, size_t size) {
-  (void)alignment_of_caller;
+int posix_memalign(void** out, size_t alignment, size_t size) {
+  (void)alignment;
   *out = take(size);
   return *out == NULL ? ENOMEM : 0;
 }
 
-void* aligned_alloc(size_t alignment_of_caller, size_t size) {
-  (void)alignment_of_caller;
+void* aligned_alloc(size_t alignment, size_t size) {
+  (void)alignment;
   return take(size);
 }
 
