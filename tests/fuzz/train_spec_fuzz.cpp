@@ -11,7 +11,7 @@
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   namespace interchange = welkin::train::interchange;
-  const interchange::SpecSource source{.component = "fuzz", .path = "fuzz", .remedy = "none"};
+  const interchange::SpecSource source{.path = "fuzz", .component = "fuzz", .remedy = "none"};
   try {
     const auto spec = interchange::sample_spec_from_json({reinterpret_cast<const char*>(data), size}, source);
     const std::string text = interchange::sample_spec_json(spec);
