@@ -6,6 +6,7 @@
 
 #include <cmath>
 #include <ostream>
+#include <utility>
 
 #include "model/base/init.h"
 #include "ops/base/autocast.h"
@@ -45,17 +46,25 @@ LocalRule BoxConvolution::rule() const {
 }
 
 at::Tensor BoxConvolution::forward(at::TensorList x_BCDHW, const ops::LeakyRelu& leaky_relu) const {
-  if (!on_blocks) return placed(x_BCDHW, kRule.padding, leaky_relu);
+  if (!on_blocks) return placed(x_BCDHW, {.padding = kRule.padding, .padding_end = kRule.padding, .activates = true}, leaky_relu);
   Tensors x;  // cast to the type of the matmul, which is also the type that is sent
   for (const at::Tensor& part : x_BCDHW) x.push_back(ops::cast_operand(part, ops::OperatorClass::Matmul));
-  const auto place = [this](const Tensors& blocks, const ops::BoxShape& padding) { return placed(blocks, padding, {}); };
-  return ops::leaky_relu_in_place(on_blocks(x, place), leaky_relu);
+  return on_blocks(x,
+                   {.place = [&](const Tensors& piece, const ops::PiecePlacement& at) { return placed(piece, at, leaky_relu); },
+                    .activate = [&](at::Tensor made) { return ops::leaky_relu_in_place(std::move(made), leaky_relu); },
+                    .memory =
+                        [&](const Tensors& block, const ops::BoxShape& cells) {
+                          return is_transposed_ ? ops::transposed_convolution3d_memory(block, weight, bias, cells, leaky_relu)
+                                                : ops::convolution3d_memory(block, weight, bias, cells, leaky_relu);
+                        }});
 }
 
-at::Tensor BoxConvolution::placed(at::TensorList x_BCDHW, const ops::BoxShape& padding, const ops::LeakyRelu& leaky_relu) const {
-  const ops::ConvolutionParams rule{kRule.stride, padding};
-  return is_transposed_ ? ops::transposed_convolution3d(x_BCDHW, weight, bias, rule, leaky_relu)
-                        : ops::convolution3d(x_BCDHW, weight, bias, rule, leaky_relu);
+at::Tensor BoxConvolution::placed(at::TensorList x_BCDHW, const ops::PiecePlacement& placement,
+                                  const ops::LeakyRelu& leaky_relu) const {
+  const ops::ConvolutionParams rule{kRule.stride, placement.padding, placement.padding_end};
+  const ops::LeakyRelu end = placement.activates ? leaky_relu : ops::LeakyRelu{};
+  return is_transposed_ ? ops::transposed_convolution3d(x_BCDHW, weight, bias, rule, end, placement.into)
+                        : ops::convolution3d(x_BCDHW, weight, bias, rule, end, placement.into);
 }
 
 void BoxConvolution::initialise(uint64_t seed) { initialise_conv(*this, weight, bias, initial_, seed); }

@@ -10,6 +10,7 @@
 #include <utility>
 
 #include "model/layers/local_layer.h"
+#include "ops/convolution/convolution.h"
 
 namespace welkin::model {
 
@@ -38,7 +39,7 @@ class BoxConvolution : public LocalLayer {
   BoxConvolution(std::string path, int64_t in_channels, int64_t out_channels, const ConvInit& initial, bool is_transposed);
 
  private:
-  at::Tensor placed(at::TensorList x_BCDHW, const ops::BoxShape& padding, const ops::LeakyRelu& leaky_relu) const;
+  at::Tensor placed(at::TensorList x_BCDHW, const ops::PiecePlacement& placement, const ops::LeakyRelu& leaky_relu) const;
 
   ConvInit initial_;
   bool is_transposed_;

@@ -9,7 +9,8 @@
 #include <functional>
 
 #include "model/base/layer.h"
-#include "ops/convolution/convolution.h"
+#include "ops/convolution/convolution_grid.h"
+#include "ops/convolution/piece_kernel.h"
 
 namespace welkin::model {
 
@@ -28,11 +29,9 @@ class LocalLayer : public Layer {
   virtual Tensors weights() const { return {}; }             // this rank's tensors behind the result, besides the input
   virtual int64_t num_channels(const Tensors& x) const = 0;  // of the result
 
-  // Computes the layer's result, before any activation, for blocks (B, C, D, H, W). `padding` is what the layer still pads. An
-  // axis without padding does not wrap around: the block contains the points beyond its ends.
-  using Place = std::function<at::Tensor(const Tensors& x_BCDHW, const ops::BoxShape& padding)>;
-  // Set by code that cuts samples into blocks. Empty: samples are whole.
-  std::function<at::Tensor(const Tensors& x_BCDHW, const Place& place)> on_blocks;
+  // Set by code that cuts samples into blocks (B, C, D, H, W), which applies the layer's kernel to pieces of them. An axis
+  // without padding does not wrap around: the piece contains the points beyond its ends. Empty: samples are whole.
+  std::function<at::Tensor(const Tensors& x_BCDHW, const ops::PieceKernel& kernel)> on_blocks;
 };
 
 }  // namespace welkin::model

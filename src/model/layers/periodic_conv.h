@@ -25,7 +25,7 @@ class PeriodicConv : public LocalLayer {
   at::Tensor weight;  // (C', C, 3, 3)
 
  private:
-  at::Tensor placed(const at::Tensor& x_BCHW, const ops::BoxShape& padding) const;
+  at::Tensor placed(const at::Tensor& x_BCHW, const ops::PiecePlacement& placement) const;
 
   Site whole_;
 };
@@ -46,7 +46,7 @@ class DoublingConv : public LocalLayer {
   at::Tensor bias;    // (C')
 
  private:
-  at::Tensor placed(const at::Tensor& x_BCHW, const ops::BoxShape& padding) const;
+  at::Tensor placed(const at::Tensor& x_BCHW, const ops::PiecePlacement& placement) const;
 
   Site whole_;
 };

@@ -203,7 +203,10 @@ bool fits_blocks(at::TensorList x, const at::Tensor& weight, const ConvolutionCa
   if (x.front().dim() != 5 || weight.dim() != 5 || call.leaky_relu.slope < 0) return false;
   for (int axis = 0; axis < 3; ++axis) {
     const auto place = static_cast<size_t>(axis);
-    if (weight.size(2 + axis) != kTaps || call.rule.stride.at(place) != 2 || call.rule.padding.at(place) != 1) return false;
+    if (weight.size(2 + axis) != kTaps || call.rule.stride.at(place) != 2 || call.rule.padding.at(place) != 1 ||
+        call.rule.at_end().at(place) != 1) {
+      return false;
+    }
     if (call.kind == ConvolutionKind::Strided && x.front().size(2 + axis) % 2 != 0) return false;
   }
   return x.front().numel() > 0;

@@ -5,6 +5,7 @@
 #include <ATen/Context.h>
 #include <ATen/TensorOperators.h>
 #include <ATen/autocast_mode.h>
+#include <ATen/ops/alias.h>
 #include <ATen/ops/cat.h>
 #include <ATen/ops/constant_pad_nd.h>
 #include <ATen/ops/conv3d.h>
@@ -43,11 +44,14 @@ struct BoxConvolution : torch::autograd::Function<BoxConvolution> {
     RECORD_FUNCTION("welkin::convolution", std::vector<c10::IValue>());
     const at::Tensor other = second.value_or(at::Tensor());
     at::Tensor out = convolution_cpu_forward(call, {parts_of(first, other), weight}, bias);
+    if (call.into.defined()) out = at::alias(out);  // a tensor that is no view
     context->save_for_backward({first, other, weight, call.leaky_relu.slope == 1.0 ? at::Tensor() : out});
     context->saved_data["kind"] = call.kind == ConvolutionKind::Transposed;
     context->saved_data["slope"] = call.leaky_relu.slope;
-    context->saved_data["stride"] = std::vector<int64_t>(call.rule.stride.begin(), call.rule.stride.end());
-    context->saved_data["padding"] = std::vector<int64_t>(call.rule.padding.begin(), call.rule.padding.end());
+    const auto keep = [&](const char* name, const BoxShape& of) {
+      context->saved_data[name] = std::vector<int64_t>(of.begin(), of.end());
+    };
+    keep("stride", call.rule.stride), keep("padding", call.rule.padding), keep("padding_end", call.rule.at_end());
     return out;
   }
 
@@ -59,10 +63,11 @@ struct BoxConvolution : torch::autograd::Function<BoxConvolution> {
     ConvolutionCall call{.rule = {},
                          .leaky_relu = {context->saved_data["slope"].toDouble()},
                          .kind = context->saved_data["kind"].toBool() ? ConvolutionKind::Transposed : ConvolutionKind::Strided};
-    const auto stride = context->saved_data["stride"].toIntVector();
-    const auto padding = context->saved_data["padding"].toIntVector();
-    std::copy_n(stride.begin(), kBoxAxes, call.rule.stride.begin());
-    std::copy_n(padding.begin(), kBoxAxes, call.rule.padding.begin());
+    const auto read = [&](const char* name, BoxShape& of) {
+      const auto kept = context->saved_data[name].toIntVector();
+      std::copy_n(kept.begin(), kBoxAxes, of.begin());
+    };
+    read("stride", call.rule.stride), read("padding", call.rule.padding), read("padding_end", call.rule.padding_end.emplace());
     const size_t two = saved[1].defined() ? 1 : 0;  // one more input
     const GradientMask wanted{.x = context->needs_input_grad(0) || (two == 1 && context->needs_input_grad(1)),
                               .weight = context->needs_input_grad(1 + two),
@@ -174,14 +179,24 @@ bool wants_blocks(at::TensorList x, const at::Tensor& weight, const at::Tensor& 
   return blocks_are_faster(x, weight, bias, call, plain, seconds_of);
 }
 
+// For a negative slope the result does not tell the sign of the input, so aten refuses the gradient.
+bool is_own(at::TensorList x, const at::Tensor& weight, const at::Tensor& bias, const ConvolutionCall& call) {
+  return call.leaky_relu.slope >= 0 && convolution_cpu_supports(x, weight, call.kind, bias);
+}
+
+at::Tensor memory_for(at::TensorList x, const at::Tensor& weight, const at::Tensor& bias, const ConvolutionCall& call,
+                      const BoxShape& cells) {
+  return is_own(x, weight, bias, call) ? convolution_cpu_memory(call, x.front(), weight, cells) : at::Tensor();
+}
+
 at::Tensor box_convolution(at::TensorList x_in, const at::Tensor& weight, const at::Tensor& bias, const ConvolutionCall& call) {
   std::vector<at::Tensor> x;
   for (const at::Tensor& part : x_in) x.push_back(cast_operand(part, OperatorClass::Matmul));
   WELKIN_CHECK(x.size() == 1 || x.size() == 2, "a convolution takes one or two tensors");
-  // For a negative slope the result does not tell the sign of the input, so aten refuses the gradient.
-  if (call.leaky_relu.slope >= 0 && convolution_cpu_supports(x, weight, call.kind, bias)) {
+  if (is_own(x, weight, bias, call)) {
     return BoxConvolution::apply(x.front(), x.size() == 2 ? std::optional(x.back()) : std::nullopt, weight, bias, call);
   }
+  WELKIN_CHECK(!call.into.defined(), "only our own convolution writes into given memory");
   if (upcasts_matmul(x.front().device(), x.front().scalar_type())) return widened_reference(x, weight, bias, call);
   if (wants_blocks(x, weight, bias, call)) return block_convolution(x, weight, bias, call);
   return box_convolution_of_aten(x, weight, bias, call);
@@ -215,34 +230,61 @@ std::string convolution_form(c10::Device device, at::ScalarType dtype) {
 }
 
 at::Tensor convolution3d(at::TensorList x, const at::Tensor& weight, const at::Tensor& bias, const ConvolutionParams& rule,
-                         const LeakyRelu& leaky_relu) {
-  return box_convolution(x, weight, bias, {rule, leaky_relu, ConvolutionKind::Strided});
+                         const LeakyRelu& leaky_relu, const at::Tensor& into) {
+  return box_convolution(x, weight, bias, {rule, leaky_relu, ConvolutionKind::Strided, into});
 }
 
 at::Tensor convolution3d_reference(at::TensorList x, const at::Tensor& weight, const at::Tensor& bias,
                                    const ConvolutionParams& rule, const LeakyRelu& leaky_relu) {
-  return leaky_relu_in_place(at::conv3d(join_channels(x), weight, bias, rule.stride, rule.padding), leaky_relu);
+  at::Tensor joined = join_channels(x);
+  BoxShape both = rule.padding;
+  if (rule.at_end() != rule.padding) {  // aten pads both ends of an axis equally
+    std::vector<int64_t> more;          // from the last axis on
+    for (size_t a = kBoxAxes; a-- > 0;) {
+      const int64_t before = rule.padding[a], behind = rule.at_end()[a];
+      both[a] = std::min(before, behind);
+      more.insert(more.end(), {before - both[a], behind - both[a]});
+    }
+    joined = at::constant_pad_nd(joined, more);
+  }
+  return leaky_relu_in_place(at::conv3d(joined, weight, bias, rule.stride, both), leaky_relu);
 }
 
 at::Tensor transposed_convolution3d(at::TensorList x, const at::Tensor& weight, const at::Tensor& bias,
-                                    const ConvolutionParams& rule, const LeakyRelu& leaky_relu) {
-  return box_convolution(x, weight, bias, {rule, leaky_relu, ConvolutionKind::Transposed});
+                                    const ConvolutionParams& rule, const LeakyRelu& leaky_relu, const at::Tensor& into) {
+  return box_convolution(x, weight, bias, {rule, leaky_relu, ConvolutionKind::Transposed, into});
 }
 
-// With a padding of kernel - 1, as for strips of spatial parallelism, oneDNN of torch 2.11 writes beyond the weight
-// gradient's end. So on a CPU the padding is at most kernel - 2, and the excess is cut off.
+at::Tensor convolution3d_memory(at::TensorList x, const at::Tensor& weight, const at::Tensor& bias, const BoxShape& cells,
+                                const LeakyRelu& leaky_relu) {
+  return memory_for(x, weight, bias, {{}, leaky_relu, ConvolutionKind::Strided, {}}, cells);
+}
+
+at::Tensor transposed_convolution3d_memory(at::TensorList x, const at::Tensor& weight, const at::Tensor& bias,
+                                           const BoxShape& cells, const LeakyRelu& leaky_relu) {
+  return memory_for(x, weight, bias, {{}, leaky_relu, ConvolutionKind::Transposed, {}}, cells);
+}
+
+// Aten takes away the same from both ends of an axis; what is more is cut off. With a padding of kernel - 1, as for strips of
+// spatial parallelism, oneDNN of torch 2.11 writes beyond the weight gradient's end. So on a CPU the padding is at most
+// kernel - 2.
 at::Tensor transposed_convolution3d_reference(at::TensorList x, const at::Tensor& weight, const at::Tensor& bias,
                                               const ConvolutionParams& rule, const LeakyRelu& leaky_relu) {
   const at::Tensor joined = join_channels(x);
-  auto padding = rule.padding;
-  for (size_t a = 0; joined.is_cpu() && a < padding.size(); ++a) {
-    padding[a] = std::min(padding[a], std::max<int64_t>(0, weight.size(2 + static_cast<int64_t>(a)) - 2));
+  const BoxShape& before = rule.padding;
+  const BoxShape behind = rule.at_end();
+  BoxShape both{}, added{};
+  for (size_t a = 0; a < both.size(); ++a) {
+    const int64_t most = joined.is_cpu() ? std::max<int64_t>(0, weight.size(2 + static_cast<int64_t>(a)) - 2) : before[a];
+    both[a] = std::max<int64_t>(0, std::min({before[a], behind[a], most}));
+    added[a] = std::max<int64_t>(0, -behind[a]);
   }
-  at::Tensor made = at::conv_transpose3d(joined, weight, bias, rule.stride, padding);
-  if (padding == rule.padding) return leaky_relu_in_place(made, leaky_relu);
-  for (size_t a = 0; a < padding.size(); ++a) {
-    const int64_t dim = 2 + static_cast<int64_t>(a), surplus = rule.padding[a] - padding[a];
-    made = made.narrow(dim, surplus, made.size(dim) - 2 * surplus);
+  at::Tensor made = at::conv_transpose3d(joined, weight, bias, rule.stride, both, added);
+  if (both == before && both == behind) return leaky_relu_in_place(made, leaky_relu);
+  for (size_t a = 0; a < both.size(); ++a) {
+    const auto dim = 2 + static_cast<int64_t>(a);
+    const int64_t first = before[a] - both[a], last = std::max<int64_t>(0, behind[a]) - both[a];
+    made = made.narrow(dim, first, made.size(dim) - first - last);
   }
   return leaky_relu_in_place(made.contiguous(made.suggest_memory_format()), leaky_relu);
 }

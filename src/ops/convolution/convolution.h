@@ -10,6 +10,7 @@
 #include <ATen/core/Tensor.h>
 #include <c10/core/Device.h>
 
+#include <optional>
 #include <string>
 
 #include "ops/convolution/convolution_grid.h"
@@ -19,9 +20,13 @@ namespace welkin::ops {
 // Name of the implementation for this device and dtype, for the log: welkin where the channels allow it, else aten.
 std::string convolution_form(c10::Device device, at::ScalarType dtype);
 
+// Padding of a transposed one is what is taken away from the ends of its result; less than nothing is added.
 struct ConvolutionParams {
   BoxShape stride{1, 1, 1};
   BoxShape padding{0, 0, 0};
+  std::optional<BoxShape> padding_end{};  // at the end of each axis, if not as at its beginning
+
+  BoxShape at_end() const { return padding_end.value_or(padding); }
 };
 
 // A leaky ReLU: x where x > 0, slope * x elsewhere. 1 is none, 0 a ReLU.
@@ -35,17 +40,26 @@ at::Tensor leaky_relu_in_place(at::Tensor x, const LeakyRelu& leaky_relu);
 // Concatenates the channels of boxes with the same points.
 at::Tensor join_channels(at::TensorList x);
 
-// x: one or two (B, ..., D, H, W) whose channels together are `in`; weight (out, in, kD, kH, kW), bias (out).
+// x: one or two (B, ..., D, H, W) whose channels together are `in`; weight (out, in, kD, kH, kW), bias (out). The result is
+// written to `into`, if that is given: a part of convolution3d_memory() with its shape. It shares the storage, but autograd
+// does not see that: nothing else may write there.
 at::Tensor convolution3d(at::TensorList x, const at::Tensor& weight, const at::Tensor& bias, const ConvolutionParams& rule,
-                         const LeakyRelu& leaky_relu = {});
+                         const LeakyRelu& leaky_relu = {}, const at::Tensor& into = {});
 at::Tensor convolution3d_reference(at::TensorList x, const at::Tensor& weight, const at::Tensor& bias,
                                    const ConvolutionParams& rule, const LeakyRelu& leaky_relu = {});
 
 // x as above, weight (in, out, kD, kH, kW), bias (out).
 at::Tensor transposed_convolution3d(at::TensorList x, const at::Tensor& weight, const at::Tensor& bias,
-                                    const ConvolutionParams& rule, const LeakyRelu& leaky_relu = {});
+                                    const ConvolutionParams& rule, const LeakyRelu& leaky_relu = {}, const at::Tensor& into = {});
 at::Tensor transposed_convolution3d_reference(at::TensorList x, const at::Tensor& weight, const at::Tensor& bias,
                                               const ConvolutionParams& rule, const LeakyRelu& leaky_relu = {});
+
+// Empty memory (B, out, cells) for the results of several calls with operands like these; undefined if only a call's own memory
+// can have its result.
+at::Tensor convolution3d_memory(at::TensorList x, const at::Tensor& weight, const at::Tensor& bias, const BoxShape& cells,
+                                const LeakyRelu& leaky_relu = {});
+at::Tensor transposed_convolution3d_memory(at::TensorList x, const at::Tensor& weight, const at::Tensor& bias,
+                                           const BoxShape& cells, const LeakyRelu& leaky_relu = {});
 
 // The same with channels in and out padded with zeros to multiples of eight; returns a view without the padding.
 at::Tensor convolution3d_in_eights(at::TensorList x, const at::Tensor& weight, const at::Tensor& bias,

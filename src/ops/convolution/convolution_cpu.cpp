@@ -56,7 +56,7 @@ struct TapMatmul {
   const ConvolutionGeometry& convolution;
   const TapPairs& pairs;
   const TapPanels<T, S>& panels;
-  S* result;
+  const ResultLines<S>& result;
 
   // Adds the matmuls of `count` pairs of one tap for a block of channels, panel by panel. Weights that are not packed are read
   // in place.
@@ -103,9 +103,8 @@ struct TapMatmul {
     for (int64_t panel = panels_of_task.begin; panel < panels_of_task.end; ++panel) {
       const int64_t columns = panels.panel_width(panel);
       const float* from = sums + panels.sums_at(panel - panels_of_task.begin, voxels);
-      S* to = result + first_voxel * panels.width + panel * kChannelPanel;
       for (int64_t v = 0; v < voxels; ++v)
-        panels.kernel.activate(from + v * columns, panels.end.slope, columns, to + v * panels.width);
+        panels.kernel.activate(from + v * columns, panels.end.slope, columns, result.at(first_voxel + v) + panel * kChannelPanel);
     }
   }
 };
@@ -161,9 +160,9 @@ using namespace tap_detail;
 
 template <typename T, typename S>
 void tap_matmuls(const ConvolutionGeometry& convolution, Grid of, const std::vector<ConvolutionPart<T>>& parts,
-                 const Epilogue& end, int64_t width, S* result) {
+                 const Epilogue& end, const ResultLines<S>& result) {
   const TapPairs pairs(convolution, of);
-  TapPanels<T, S> panels{convolution, parts, end, width};
+  TapPanels<T, S> panels{convolution, parts, end, result.channels};
   for (const ConvolutionPart<T>& part : parts) panels.depth += part.box.channels;
   // A voxel of the fine grid has a partner for one tap in stride^3. Half of that is assumed, so that a task stays in the cache.
   const int64_t taps_apart =
@@ -228,10 +227,10 @@ void gate_gradient(const S* grad, const S* out, float slope, int64_t voxels, int
 }
 
 using FloatBoxParts = std::vector<ConvolutionPart<float>>;
-template void tap_matmuls(const ConvolutionGeometry&, Grid, const FloatBoxParts&, const Epilogue&, int64_t, float*);
-template void tap_matmuls(const ConvolutionGeometry&, Grid, const FloatBoxParts&, const Epilogue&, int64_t, Bf16*);
-template void tap_matmuls(const ConvolutionGeometry&, Grid, const std::vector<ConvolutionPart<Bf16>>&, const Epilogue&, int64_t,
-                          Bf16*);
+template void tap_matmuls(const ConvolutionGeometry&, Grid, const FloatBoxParts&, const Epilogue&, const ResultLines<float>&);
+template void tap_matmuls(const ConvolutionGeometry&, Grid, const FloatBoxParts&, const Epilogue&, const ResultLines<Bf16>&);
+template void tap_matmuls(const ConvolutionGeometry&, Grid, const std::vector<ConvolutionPart<Bf16>>&, const Epilogue&,
+                          const ResultLines<Bf16>&);
 template void sum_tap_outers<float>(const ConvolutionGeometry&, Grid, const BoxView<float>&, const BoxView<float>&,
                                     const TapSums&);
 template void sum_tap_outers<Bf16>(const ConvolutionGeometry&, Grid, const BoxView<Bf16>&, const BoxView<Bf16>&, const TapSums&);

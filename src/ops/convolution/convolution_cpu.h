@@ -33,6 +33,24 @@ bool find_partner_rows(const BoxView<T>& box, int64_t channel, const std::vector
   return any;
 }
 
+// A channels-last box that kernels write, which may be a part of a larger one.
+template <typename S>
+struct ResultLines {
+  S* data = nullptr;
+  int64_t channels = 0;
+  BoxShape box{};
+  BoxShape strides{};    // elements from sample to sample, and along the first two axes; voxels of a line are neighbours
+  bool is_whole = true;  // true: all voxels are neighbours
+
+  // The channels of a voxel, counted through batch and axes.
+  S* at(int64_t voxel) const {
+    if (is_whole) return data + voxel * channels;
+    const int64_t line = voxel / box[2], plane = line / box[1];
+    return data + plane / box[0] * strides[0] + plane % box[0] * strides[1] + line % box[1] * strides[2] +
+           voxel % box[2] * channels;
+  }
+};
+
 // Element (tap, k, n) of a weight; one of the last two strides is 1.
 struct TapWeights {
   const float* data = nullptr;
@@ -52,11 +70,11 @@ struct Epilogue {
   float slope = 1.0F;
 };
 
-// result (voxels of `of`, width) = epilogue of the sum, over parts and taps, of the partner voxels' channels times the weights.
-// Channels and width are multiples of kChannelMultiple.
+// result (voxels of `of`) = epilogue of the sum, over parts and taps, of the partner voxels' channels times the weights.
+// Channels are multiples of kChannelMultiple.
 template <typename T, typename S>
 void tap_matmuls(const ConvolutionGeometry& convolution, Grid of, const std::vector<ConvolutionPart<T>>& parts,
-                 const Epilogue& end, int64_t width, S* result);
+                 const Epilogue& end, const ResultLines<S>& result);
 
 struct TapSums {
   float* data = nullptr;

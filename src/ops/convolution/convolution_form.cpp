@@ -89,13 +89,14 @@ class BoxForm {
         .batch = x().size(0), .kernel = box_of(operands_.weight), .stride = rule.stride, .padding = rule.padding};
     (down() ? c.fine : c.coarse) = box_of(x());
     for (size_t a = 0; a < kBoxAxes; ++a) {
-      const int64_t reach = c.kernel[a] - 2 * c.padding[a];
+      const int64_t reach = c.kernel[a] - c.padding[a] - rule.at_end()[a];
       if (down()) {
         c.coarse[a] = (c.fine[a] - reach) / c.stride[a] + 1;
+        WELKIN_CHECK(c.fine[a] >= reach, "the kernel fits into the box");
       } else {
         c.fine[a] = (c.coarse[a] - 1) * c.stride[a] + reach;
       }
-      WELKIN_CHECK(c.fine[a] >= reach && c.coarse[a] >= 1 && c.fine[a] >= 1, "the kernel fits into the box");
+      WELKIN_CHECK(c.coarse[a] >= 1 && c.fine[a] >= 1, "the kernel fits into the box");
     }
     return c;
   }
@@ -110,8 +111,24 @@ class BoxForm {
   }
   at::Tensor empty_taps() const { return at::empty(taps_.sizes(), taps_.options()); }
 
+  at::Tensor result_box(at::MemoryFormat format) const {
+    if (!call_.into.defined()) return empty_box(out(), out_box(), format);
+    const int64_t dense = format == at::MemoryFormat::ChannelsLast3d ? 1 : 4;  // the dim whose neighbours must be neighbours
+    WELKIN_CHECK(call_.into.size(0) == convolution_.batch && call_.into.size(1) == out() && box_of(call_.into) == out_box() &&
+                     call_.into.stride(dense) == 1 && call_.into.scalar_type() == kTypeOf<S>,
+                 "a result is written into memory of its shape and type");
+    return call_.into;
+  }
+
   static S* data(const at::Tensor& tensor) { return static_cast<S*>(tensor.mutable_data_ptr()); }
   static const S* values(const at::Tensor& tensor) { return static_cast<const S*>(tensor.const_data_ptr()); }
+  static ResultLines<S> lines(const at::Tensor& box) {
+    return {data(box),
+            box.size(1),
+            box_of(box),
+            {box.stride(0), box.stride(2), box.stride(3)},
+            box.is_contiguous(at::MemoryFormat::ChannelsLast3d)};
+  }
   static BoxView<T> view(const at::Tensor& last) { return {static_cast<const T*>(last.const_data_ptr()), last.size(1)}; }
   static PaddedBox<T> padded_box(const ConvolutionGeometry& convolution, const at::Tensor& fine) {
     NarrowBox<T> box{static_cast<const T*>(fine.const_data_ptr()), fine.size(1), {}};
@@ -134,8 +151,8 @@ class BoxForm {
     for_parts([&](const at::Tensor& part, int64_t first) {
       parts.push_back({view(part), {floats(taps_) + first * out(), in() * out(), out(), 1}});
     });
-    at::Tensor result = last_box(out(), out_box());
-    tap_matmuls(convolution_, down() ? Grid::Coarse : Grid::Fine, parts, end, out(), data(result));
+    at::Tensor result = result_box(at::MemoryFormat::ChannelsLast3d);
+    tap_matmuls(convolution_, down() ? Grid::Coarse : Grid::Fine, parts, end, lines(result));
     return result;
   }
 
@@ -146,7 +163,7 @@ class BoxForm {
       if (wanted.x) {
         gradients.x.push_back(last_box(part.size(1), box_of(part)));
         const std::vector<ConvolutionPart<T>> parts{{view(grad), {floats(taps_) + first * out(), in() * out(), 1, out()}}};
-        tap_matmuls(convolution_, in_grid, parts, {}, part.size(1), data(gradients.x.back()));
+        tap_matmuls(convolution_, in_grid, parts, {}, lines(gradients.x.back()));
       }
       if (wanted.weight) {
         sum_tap_outers<T>(convolution_, in_grid, view(part), view(grad),
@@ -169,7 +186,7 @@ class BoxForm {
                          scatter_width(convolution_, fine_channels()));
   }
 
-  at::Tensor scattered(at::TensorList coarse, const Epilogue& end) const {
+  at::Tensor scattered(at::TensorList coarse, const Epilogue& end, at::Tensor result) const {
     const at::Tensor weights = scatter_weights();
     std::vector<ScatterPart<T>> parts;
     int64_t first = 0;
@@ -177,23 +194,27 @@ class BoxForm {
       parts.push_back({view(part), floats(weights) + first * weights.size(2), weights.stride(0)});
       first += part.size(1);
     }
-    at::Tensor result = empty_box(fine_channels(), convolution_.fine, at::MemoryFormat::Contiguous);
-    narrow_results(convolution_, parts, end, fine_channels(), data(result));
+    narrow_results(convolution_, parts, end, fine_channels(),
+                   ResultPlanes<S>{data(result), {result.stride(0), result.stride(1), result.stride(2), result.stride(3)}});
     return result;
   }
 
   at::Tensor narrow_down(const Epilogue& end) const {
     const PaddedBox<T> fine = padded_box(convolution_, x());
     const at::Tensor weights = column_weights(fine.depth());
-    at::Tensor result = last_box(out(), convolution_.coarse);
-    narrow_matmuls(convolution_, fine, floats(weights), weights.stride(0), end, out(), data(result));
+    at::Tensor result = result_box(at::MemoryFormat::ChannelsLast3d);
+    narrow_matmuls(convolution_, fine, floats(weights), weights.stride(0), end, lines(result));
     return result;
   }
 
-  at::Tensor narrow_up(const Epilogue& end) const { return scattered(operands_.x, end); }
+  at::Tensor narrow_up(const Epilogue& end) const {
+    return scattered(operands_.x, end, result_box(at::MemoryFormat::Contiguous));
+  }
 
   void narrow_down_backward(const at::Tensor& grad, const GradientMask& wanted, ConvolutionGradients& gradients) const {
-    if (wanted.x) gradients.x.push_back(scattered(grad, {}));
+    if (wanted.x) {
+      gradients.x.push_back(scattered(grad, {}, empty_box(fine_channels(), convolution_.fine, at::MemoryFormat::Contiguous)));
+    }
     if (!wanted.weight) return;
     const PaddedBox<T> fine = padded_box(convolution_, x());
     const at::Tensor sums = at::empty({fine.depth(), out()}, taps_.options());
@@ -209,8 +230,7 @@ class BoxForm {
     for_parts([&](const at::Tensor& part, int64_t first) {
       if (wanted.x) {
         gradients.x.push_back(last_box(part.size(1), box_of(part)));
-        narrow_matmuls(convolution_, fine, floats(weights) + first, weights.stride(0), {}, part.size(1),
-                       data(gradients.x.back()));
+        narrow_matmuls(convolution_, fine, floats(weights) + first, weights.stride(0), {}, lines(gradients.x.back()));
       }
       if (wanted.weight) narrow_outers<T>(convolution_, fine, view(part), sums.mutable_data_ptr<float>() + first, in());
     });
@@ -229,10 +249,10 @@ class BoxForm {
   at::Tensor gated(const at::Tensor& result, const at::Tensor& grad, at::Tensor* bias) const {
     const bool wide = !is_narrow(out());
     if (call_.leaky_relu.slope != 1.0 && wide) {
-      const at::Tensor last = channels_last(grad);
+      const at::Tensor last = channels_last(grad), own = channels_last(result);
       at::Tensor gated = empty_box(out(), out_box(), at::MemoryFormat::ChannelsLast3d, kTypeOf<T>);
       const at::Tensor sums = at::empty({out()}, taps_.options());
-      gate_gradient(values(last), values(result), static_cast<float>(call_.leaky_relu.slope), last.numel() / out(), out(),
+      gate_gradient(values(last), values(own), static_cast<float>(call_.leaky_relu.slope), last.numel() / out(), out(),
                     static_cast<T*>(gated.mutable_data_ptr()), sums.mutable_data_ptr<float>());
       if (bias != nullptr) *bias = sums;
       return gated;
@@ -304,6 +324,14 @@ bool convolution_cpu_supports(at::TensorList x, const at::Tensor& weight, Convol
   return shapes_fit(x, weight, kind, bias);
 }
 
+at::Tensor convolution_cpu_memory(const ConvolutionCall& call, const at::Tensor& x, const at::Tensor& weight,
+                                  const BoxShape& cells) {
+  const int64_t out = weight.size(call.kind == ConvolutionKind::Strided ? 0 : 1);
+  return at::empty({x.size(0), out, cells[0], cells[1], cells[2]},
+                   x.options().requires_grad(false).memory_format(is_narrow(out) ? at::MemoryFormat::Contiguous
+                                                                                 : at::MemoryFormat::ChannelsLast3d));
+}
+
 at::Tensor convolution_cpu_forward(const ConvolutionCall& call, const ConvolutionOperands& operands, const at::Tensor& bias) {
   const ConvolutionOperands ready = laid_out(call, operands);
   const at::ScalarType type = ready.x.front().scalar_type();
@@ -311,7 +339,10 @@ at::Tensor convolution_cpu_forward(const ConvolutionCall& call, const Convolutio
   if (!is_widened(type)) return BoxForm<Bf16>(call, ready).forward(bias);
   const ConvolutionOperands wide = widened(ready);
   if (type == at::kBFloat16) return BoxForm<float, Bf16>(call, wide).forward(bias);
-  return BoxForm<float>(call, wide).forward(bias).to(type);
+  ConvolutionCall as_float = call;
+  as_float.into.reset();
+  const at::Tensor result = BoxForm<float>(as_float, wide).forward(bias);
+  return call.into.defined() ? call.into.copy_(result) : result.to(type);
 }
 
 ConvolutionGradients convolution_cpu_backward(const ConvolutionCall& call, const ConvolutionOperands& operands,

@@ -18,6 +18,7 @@ struct ConvolutionCall {
   ConvolutionParams rule;
   LeakyRelu leaky_relu;
   ConvolutionKind kind = ConvolutionKind::Strided;
+  at::Tensor into{};  // of the result's shape, in memory like that of convolution_cpu_memory(); undefined: a new tensor
 };
 
 // All x of one type: float32, bfloat16 or (if matmuls are widened, ops/gemm/mixed_matmul.h) float16; weight and bias float32.
@@ -29,6 +30,10 @@ struct ConvolutionOperands {
   at::Tensor weight;
 };
 
+// An empty result with these extents, of which `into` may be a part.
+at::Tensor convolution_cpu_memory(const ConvolutionCall& call, const at::Tensor& x, const at::Tensor& weight,
+                                  const BoxShape& cells);
+
 at::Tensor convolution_cpu_forward(const ConvolutionCall& call, const ConvolutionOperands& operands, const at::Tensor& bias);
 
 struct ConvolutionGradients {
@@ -39,7 +44,7 @@ struct GradientMask {
   bool x = true, weight = true, bias = true;
 };
 
-// Takes the gradient after the activation; `out` is the result, needed only with an activation.
+// Takes the gradient after the activation; `out` is the result, needed only with an activation. `into` has no meaning here.
 ConvolutionGradients convolution_cpu_backward(const ConvolutionCall& call, const ConvolutionOperands& operands,
                                               const at::Tensor& out, const at::Tensor& grad, const GradientMask& wanted);
 

@@ -71,12 +71,12 @@ class GroupMatmul {
     depth_ = 0;
   }
 
-  void finish(S* result) const {
+  void finish(const ResultLines<S>& result) const {
     for (int64_t panel = range_.begin; panel < range_.end; ++panel) {
       const int64_t columns = panels_.panel_width(panel);
       const float* from = scratch_.sums.data() + panels_.sums_at(panel - range_.begin, count_);
       for (const int64_t voxel : scratch_.voxels) {
-        panels_.kernel.activate(from, panels_.end.slope, columns, result + voxel * panels_.width + panel * kChannelPanel);
+        panels_.kernel.activate(from, panels_.end.slope, columns, result.at(voxel) + panel * kChannelPanel);
         from += columns;
       }
     }
@@ -126,7 +126,7 @@ using namespace gathered_detail;
 
 template <typename T, typename S>
 void gathered_matmuls(const TapPanels<T, S>& panels, const TapGroups& groups, int64_t first_line, int64_t last_line,
-                      PanelRange panels_of_task, S* result) {
+                      PanelRange panels_of_task, const ResultLines<S>& result) {
   GatheredScratch<T>& scratch = gathered_scratch<T>();
   for (int64_t group = 0; group < groups.num_groups(); ++group) {
     groups.voxels(group, first_line, last_line, scratch.voxels);
@@ -142,8 +142,11 @@ void gathered_matmuls(const TapPanels<T, S>& panels, const TapGroups& groups, in
   }
 }
 
-template void gathered_matmuls(const TapPanels<float, float>&, const TapGroups&, int64_t, int64_t, PanelRange, float*);
-template void gathered_matmuls(const TapPanels<float, Bf16>&, const TapGroups&, int64_t, int64_t, PanelRange, Bf16*);
-template void gathered_matmuls(const TapPanels<Bf16, Bf16>&, const TapGroups&, int64_t, int64_t, PanelRange, Bf16*);
+template void gathered_matmuls(const TapPanels<float, float>&, const TapGroups&, int64_t, int64_t, PanelRange,
+                               const ResultLines<float>&);
+template void gathered_matmuls(const TapPanels<float, Bf16>&, const TapGroups&, int64_t, int64_t, PanelRange,
+                               const ResultLines<Bf16>&);
+template void gathered_matmuls(const TapPanels<Bf16, Bf16>&, const TapGroups&, int64_t, int64_t, PanelRange,
+                               const ResultLines<Bf16>&);
 
 }  // namespace welkin::ops

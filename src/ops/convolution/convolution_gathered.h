@@ -11,6 +11,6 @@ namespace welkin::ops {
 // Writes the panels of the result in a range of lines. S as in tap_matmuls.
 template <typename T, typename S>
 void gathered_matmuls(const TapPanels<T, S>& panels, const TapGroups& groups, int64_t first_line, int64_t last_line,
-                      PanelRange panels_of_task, S* result);
+                      PanelRange panels_of_task, const ResultLines<S>& result);
 
 }  // namespace welkin::ops

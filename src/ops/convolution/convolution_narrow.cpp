@@ -85,7 +85,8 @@ namespace narrow_detail {
 // Short columns are read in place, and results are finished in registers.
 template <typename T, typename S>
 void segment_matmuls(const ConvolutionKernel<T, S>& kernel, const PaddedBox<T>& fine, const PackedPanels<T>& panels,
-                     const Epilogue& end, int64_t voxels, int64_t width, S* result) {
+                     const Epilogue& end, int64_t voxels, const ResultLines<S>& result) {
+  const int64_t width = result.channels;
   const std::vector<int64_t> offsets = fine.offsets();
   const Segments segments{offsets.data(), static_cast<int64_t>(offsets.size()), fine.segment()};
   at::parallel_for(0, ceil_div(voxels, kColumnsPerTask), 1, [&](int64_t first, int64_t last) {
@@ -96,7 +97,7 @@ void segment_matmuls(const ConvolutionKernel<T, S>& kernel, const PaddedBox<T>& 
       for (int64_t column = 0; column < width; column += kChannelPanel) {
         for (int64_t i = 0; i < count; ++i) {
           left[static_cast<size_t>(i)] = fine.row(begin + i);
-          to[static_cast<size_t>(i)] = result + (begin + i) * width + column;
+          to[static_cast<size_t>(i)] = result.at(begin + i) + column;
         }
         kernel.segment_rows(left.data(), segments, count, panels.at(0, column), end.bias == nullptr ? nullptr : end.bias + column,
                             end.slope, to.data(), std::min(kChannelPanel, width - column));
@@ -109,12 +110,13 @@ void segment_matmuls(const ConvolutionKernel<T, S>& kernel, const PaddedBox<T>& 
 
 template <typename T, typename S>
 void narrow_matmuls(const ConvolutionGeometry& convolution, const PaddedBox<T>& fine, const float* weights, int64_t row_stride,
-                    const Epilogue& end, int64_t width, S* result) {
+                    const Epilogue& end, const ResultLines<S>& result) {
+  const int64_t width = result.channels;
   const ConvolutionKernel<T, S>& kernel = *convolution_kernel<T, S>(instruction_set());
   const PackedPanels<T> panels(kernel, weights, row_stride, fine.depth(), width);
   const int64_t voxels = voxels_of(convolution, convolution.coarse);
   if (fine.depth() <= kLongestColumn && fine.segment() % 2 == 0) {
-    segment_matmuls(kernel, fine, panels, end, voxels, width, result);
+    segment_matmuls(kernel, fine, panels, end, voxels, result);
     return;
   }
   at::parallel_for(0, ceil_div(voxels, kColumnsPerTask), 1, [&](int64_t first, int64_t last) {
@@ -138,7 +140,11 @@ void narrow_matmuls(const ConvolutionGeometry& convolution, const PaddedBox<T>& 
         }
       }
       panels.add_rows(kernel, scratch.left, scratch.to, count);
-      kernel.activate(sums, end.slope, count * width, result + begin * width);
+      if (result.is_whole) {
+        kernel.activate(sums, end.slope, count * width, result.at(begin));
+      } else {
+        for (int64_t i = 0; i < count; ++i) kernel.activate(sums + i * width, end.slope, width, result.at(begin + i));
+      }
     }
   });
 }
@@ -194,7 +200,7 @@ struct PlaneScatter {
     }
   }
 
-  void finish(const float* plane, const Epilogue& end, int64_t sample, int64_t d, S* result) const {
+  void finish(const float* plane, const Epilogue& end, int64_t sample, int64_t d, const ResultPlanes<S>& result) const {
     const BoxShape& fine = convolution.fine;
     // Nothing if the padding is longer than the line.
     const int64_t line_end = std::max<int64_t>(0, line() / channels - convolution.padding[2]);
@@ -204,8 +210,9 @@ struct PlaneScatter {
     std::vector<S> bent(static_cast<size_t>(vectors));
     for (int64_t c = 0; c < channels; ++c) {
       const float bias = end.bias == nullptr ? 0.0F : end.bias[c];
-      S* to = result + ((sample * channels + c) * fine[0] + d) * fine[1] * fine[2];
-      for (int64_t h = 0; h < fine[1]; ++h, to += fine[2]) {
+      const auto& strides = result.strides;
+      S* to = result.data + sample * strides[0] + c * strides[1] + d * strides[2];
+      for (int64_t h = 0; h < fine[1]; ++h, to += strides[3]) {
         const float* from = plane + h * line() + convolution.padding[2] * channels + c;
         for (size_t w = 0; w < reached; ++w) row[w] = from[static_cast<int64_t>(w) * channels] + bias;
         std::fill(row.begin() + static_cast<std::ptrdiff_t>(reached), row.end(), bias);
@@ -215,7 +222,7 @@ struct PlaneScatter {
     }
   }
 
-  void run(int64_t sample, int64_t d, const Epilogue& end, S* result) const {
+  void run(int64_t sample, int64_t d, const Epilogue& end, const ResultPlanes<S>& result) const {
     const int64_t size = convolution.fine[1] * line();
     float* plane = narrow_scratch<T>().plane.reserve(size);
     std::fill_n(plane, size, 0.0F);
@@ -233,7 +240,7 @@ struct PlaneScatter {
 
 template <typename T, typename S>
 void narrow_results(const ConvolutionGeometry& convolution, const std::vector<ScatterPart<T>>& parts, const Epilogue& end,
-                    int64_t channels, S* result) {
+                    int64_t channels, const ResultPlanes<S>& result) {
   const ConvolutionKernel<T, S>& kernel = *convolution_kernel<T, S>(instruction_set());
   const int64_t width = scatter_width(convolution, channels);
   std::vector<std::vector<PackedPanels<T>>> panels(parts.size());
@@ -338,16 +345,20 @@ void narrow_outers(const ConvolutionGeometry& convolution, const PaddedBox<T>& f
   }
 }
 
-template void narrow_matmuls(const ConvolutionGeometry&, const PaddedBox<float>&, const float*, int64_t, const Epilogue&, int64_t,
-                             float*);
-template void narrow_matmuls(const ConvolutionGeometry&, const PaddedBox<float>&, const float*, int64_t, const Epilogue&, int64_t,
-                             Bf16*);
-template void narrow_matmuls(const ConvolutionGeometry&, const PaddedBox<Bf16>&, const float*, int64_t, const Epilogue&, int64_t,
-                             Bf16*);
+template void narrow_matmuls(const ConvolutionGeometry&, const PaddedBox<float>&, const float*, int64_t, const Epilogue&,
+                             const ResultLines<float>&);
+template void narrow_matmuls(const ConvolutionGeometry&, const PaddedBox<float>&, const float*, int64_t, const Epilogue&,
+                             const ResultLines<Bf16>&);
+template void narrow_matmuls(const ConvolutionGeometry&, const PaddedBox<Bf16>&, const float*, int64_t, const Epilogue&,
+                             const ResultLines<Bf16>&);
 using FloatScatterParts = std::vector<ScatterPart<float>>;
-template void narrow_results(const ConvolutionGeometry&, const FloatScatterParts&, const Epilogue&, int64_t, float*);
-template void narrow_results(const ConvolutionGeometry&, const FloatScatterParts&, const Epilogue&, int64_t, Bf16*);
-template void narrow_results(const ConvolutionGeometry&, const std::vector<ScatterPart<Bf16>>&, const Epilogue&, int64_t, Bf16*);
+using Bf16ScatterParts = std::vector<ScatterPart<Bf16>>;
+template void narrow_results(const ConvolutionGeometry&, const FloatScatterParts&, const Epilogue&, int64_t,
+                             const ResultPlanes<float>&);
+template void narrow_results(const ConvolutionGeometry&, const FloatScatterParts&, const Epilogue&, int64_t,
+                             const ResultPlanes<Bf16>&);
+template void narrow_results(const ConvolutionGeometry&, const Bf16ScatterParts&, const Epilogue&, int64_t,
+                             const ResultPlanes<Bf16>&);
 template void narrow_outers<float>(const ConvolutionGeometry&, const PaddedBox<float>&, const BoxView<float>&, float*, int64_t);
 template void narrow_outers<Bf16>(const ConvolutionGeometry&, const PaddedBox<Bf16>&, const BoxView<Bf16>&, float*, int64_t);
 

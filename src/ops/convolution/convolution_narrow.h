@@ -5,6 +5,7 @@
 // (taps, fine channels, coarse channels), float.
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <vector>
 
@@ -13,10 +14,10 @@
 
 namespace welkin::ops {
 
-// result (coarse voxels, width) = epilogue of columns times weights (depth(), width) at `row_stride`.
+// result (coarse voxels) = epilogue of columns times weights (depth(), its channels) at `row_stride`.
 template <typename T, typename S>
 void narrow_matmuls(const ConvolutionGeometry& convolution, const PaddedBox<T>& fine, const float* weights, int64_t row_stride,
-                    const Epilogue& end, int64_t width, S* result);
+                    const Epilogue& end, const ResultLines<S>& result);
 
 // Channels of the coarse voxels, and their weights (kernel[0], channels, scatter_width(...)) at `plane_stride`.
 template <typename T>
@@ -28,10 +29,17 @@ struct ScatterPart {
 // Width of a matmul for the taps of one plane, padded to whole vectors.
 int64_t scatter_width(const ConvolutionGeometry& convolution, int64_t fine_channels);
 
-// result (B, channels, D, H, W) of the fine grid = epilogue of all matmuls, scattered.
+// A box (B, channels, D, H, W) that kernels write, which may be a part of a larger one.
+template <typename S>
+struct ResultPlanes {
+  S* data = nullptr;
+  std::array<int64_t, 4> strides{};  // elements; voxels of a line are neighbours
+};
+
+// result of the fine grid = epilogue of all matmuls, scattered.
 template <typename T, typename S>
 void narrow_results(const ConvolutionGeometry& convolution, const std::vector<ScatterPart<T>>& parts, const Epilogue& end,
-                    int64_t channels, S* result);
+                    int64_t channels, const ResultPlanes<S>& result);
 
 // sum (fine.depth(), coarse channels) at `row_stride` = the sum over coarse voxels of column times channels.
 template <typename T>

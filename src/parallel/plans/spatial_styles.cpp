@@ -68,8 +68,8 @@ void HaloConvolution::split(const PlanContext& context, model::LocalLayer& layer
   const auto place = static_cast<size_t>(group.group_rank());
   blocks.in_one_piece = is_better_in_one_piece(layer, rule, blocks.in.block(coordinates.at(place)));
   const auto plan = std::make_shared<const HaloPlan>(halo_plan(blocks, coordinates, group.group_rank()));
-  layer.on_blocks = [group, plan, &layer](const model::Tensors& x, const model::LocalLayer::Place& placed) {
-    return halo_convolution(group, plan, x, layer.weights(), layer.num_channels(x), placed);
+  layer.on_blocks = [group, plan, &layer](const model::Tensors& x, const ops::PieceKernel& kernel) {
+    return halo_convolution(group, plan, x, layer.weights(), layer.num_channels(x), kernel);
   };
 }
 

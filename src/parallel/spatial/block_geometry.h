@@ -65,21 +65,20 @@ constexpr CellRange made_from(const AxisRule& rule, const CellRange& held, const
   return part.empty() ? CellRange{made.begin, made.begin} : part;
 }
 
-// How a layer makes `made` when its input is just cells_needed(rule, made): its padding, and the number of result cells before
-// the first wanted one. A convolution takes the cells as they are. A transposed one also makes cells beside the wanted ones,
-// which padding removes equally on both sides.
+// How a layer makes `made` from `given`: the cells that it needs, but for those outside of the box, which are zero. A
+// convolution pads these. A transposed one would also make cells beside the wanted ones: its padding takes them away.
 struct AxisPlacement {
-  int64_t padding = 0, skip = 0;
+  int64_t padding = 0, padding_end = 0;
   bool operator==(const AxisPlacement&) const = default;
 };
 
-constexpr AxisPlacement placement_of(const AxisRule& rule, const CellRange& made) {
-  if (!rule.transposed) return {};
-  const CellRange needed = cells_needed(rule, made);
-  const int64_t before = made.begin - (needed.begin * rule.stride - rule.padding);
-  const int64_t behind = (needed.end - 1) * rule.stride - rule.padding + rule.reach() - made.end;
-  const int64_t padding = std::min(before, behind);
-  return {padding, before - padding};
+constexpr AxisPlacement placement_of(const AxisRule& rule, const CellRange& given, const CellRange& made) {
+  if (!rule.transposed) {
+    const CellRange needed = cells_needed(rule, made);
+    return {given.begin - needed.begin, needed.end - given.end};
+  }
+  return {made.begin - (given.begin * rule.stride - rule.padding),
+          (given.end - 1) * rule.stride - rule.padding + rule.reach() - made.end};
 }
 
 }  // namespace welkin::parallel

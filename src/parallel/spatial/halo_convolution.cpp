@@ -4,21 +4,20 @@
 #include <ATen/TensorOperators.h>
 #include <ATen/ops/zeros.h>
 
+#include <utility>
+
 #include "parallel/spatial/halo_exchange.h"
 
 namespace welkin::parallel {
 namespace {
 
-at::Tensor placed(const HaloPiece& piece, const std::vector<at::Tensor>& needed, const PlaceKernel& place) {
-  Cells padding{};
-  for (size_t a = 0; a < kSpaceAxes; ++a) padding[a] = piece.placement[a].padding;
-  at::Tensor made = place(needed, padding);
+ops::PiecePlacement placement_of(const HaloPiece& piece) {
+  ops::PiecePlacement placement;
   for (size_t a = 0; a < kSpaceAxes; ++a) {
-    const int64_t dim = kFirstSpaceDim + static_cast<int64_t>(a);
-    const int64_t skip = piece.placement[a].skip, wanted = piece.made.axes[a].size();
-    if (made.size(dim) != wanted) made = made.narrow(dim, skip, wanted);
+    placement.padding[a] = piece.placement[a].padding;
+    placement.padding_end[a] = piece.placement[a].padding_end;
   }
-  return made;
+  return placement;
 }
 
 // For a member without cells at this scale. Its sends, and weights that others use, still depend on its gradients.
@@ -33,18 +32,29 @@ at::Tensor nothing(const HaloPlan& plan, const at::Tensor& like, int64_t channel
 }  // namespace
 
 at::Tensor halo_convolution(const Group& group, const std::shared_ptr<const HaloPlan>& plan, const std::vector<at::Tensor>& x,
-                            const std::vector<at::Tensor>& weights, int64_t channels, const PlaceKernel& place) {
+                            const std::vector<at::Tensor>& weights, int64_t channels, const ops::PieceKernel& kernel) {
   const auto turn = std::make_shared<HaloTurn>(group, plan);
   const OpenedBlock block = open_block(turn, x);
+  const bool is_one = plan->pieces.size() == 1;
+  at::Tensor memory;
+  if (!is_one && !plan->made.empty() && kernel.memory) memory = kernel.memory(x, plan->made.extent());
   std::vector<at::Tensor> made;
-  if (plan->has_interior) made.push_back(placed(plan->pieces.front(), block.interior, place));  // while halos are in flight
+  const auto place = [&](const std::vector<at::Tensor>& needed) {
+    const HaloPiece& piece = plan->pieces[made.size()];
+    ops::PiecePlacement placement = placement_of(piece);
+    placement.activates = is_one || memory.defined();
+    if (memory.defined()) placement.into = cut(memory, plan->made, piece.made);
+    made.push_back(kernel.place(needed, placement));
+  };
+  if (plan->has_interior) place(block.interior);  // while halos are in flight
   const std::vector<at::Tensor> strips = fill_strips(turn, block.token);
   for (size_t first = 0; first < strips.size(); first += x.size()) {
     const auto begin = strips.begin() + static_cast<std::ptrdiff_t>(first);
-    made.push_back(placed(plan->pieces[made.size()], {begin, begin + static_cast<std::ptrdiff_t>(x.size())}, place));
+    place({begin, begin + static_cast<std::ptrdiff_t>(x.size())});
   }
   if (made.empty()) return nothing(*plan, x.front(), channels, block.token, weights);
-  return join_pieces(turn, made);
+  at::Tensor joined = join_pieces(turn, made, memory);
+  return is_one || memory.defined() || !kernel.activate ? joined : kernel.activate(std::move(joined));
 }
 
 }  // namespace welkin::parallel

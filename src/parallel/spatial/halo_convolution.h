@@ -5,22 +5,21 @@
 
 #include <ATen/core/Tensor.h>
 
-#include <functional>
 #include <memory>
 #include <vector>
 
+#include "ops/convolution/piece_kernel.h"
 #include "parallel/comm/group.h"
 #include "parallel/spatial/halo_plan.h"
 
 namespace welkin::parallel {
 
-// Applies a layer's kernel, without its activation, to boxes (B, C, ...) with a padding.
-using PlaceKernel = std::function<at::Tensor(const std::vector<at::Tensor>&, const Cells& padding)>;
-
 // x: own blocks, each (B, C, extents of plan->held). `weights`: the tensors besides x on which the result depends;
 // a member without own cells returns zeros as their gradients. `channels`: of the result.
-// Returns (B, channels, extents of plan->made), which may have no cells. Every member of the group calls it.
+// Returns (B, channels, extents of plan->made) after the activation, which may have no cells. If the kernel can write into
+// given memory, each piece is computed in its place with the activation; else pieces are copied together first, since results
+// of pieces that an activation keeps would double the memory. Every member of the group calls it.
 at::Tensor halo_convolution(const Group& group, const std::shared_ptr<const HaloPlan>& plan, const std::vector<at::Tensor>& x,
-                            const std::vector<at::Tensor>& weights, int64_t channels, const PlaceKernel& place);
+                            const std::vector<at::Tensor>& weights, int64_t channels, const ops::PieceKernel& kernel);
 
 }  // namespace welkin::parallel

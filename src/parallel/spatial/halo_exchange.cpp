@@ -19,15 +19,6 @@ namespace {
 using torch::autograd::AutogradContext;
 using torch::autograd::variable_list;
 
-// The cells `block` of a tensor whose cells are `whole`.
-at::Tensor cut(const at::Tensor& values, const Block& whole, const Block& block) {
-  at::Tensor part = values;
-  for (size_t a = 0; a < kSpaceAxes; ++a) {
-    part = part.narrow(kFirstSpaceDim + static_cast<int64_t>(a), block.axes[a].begin - whole.axes[a].begin, block.axes[a].size());
-  }
-  return part;
-}
-
 std::vector<int64_t> sizes_of(const std::vector<int64_t>& like, const Block& block) {
   const Cells extent = block.extent();
   return {like[0], like[1], extent[0], extent[1], extent[2]};
@@ -47,11 +38,22 @@ void for_cells(const HaloMessage& message, const at::Tensor& cells, const Metas&
   }
 }
 
+// As autograd's accumulation sees it: no one else has this gradient or its memory, so that it may be changed.
+bool is_only_user(const at::Tensor& gradient) { return gradient.use_count() == 1 && gradient.storage().use_count() == 1; }
+
 at::Tensor over_storage_of(const at::Tensor& values) {
   return at::empty({0}, values.options().requires_grad(false)).set_(values.storage(), 0, values.sizes(), values.strides());
 }
 
 }  // namespace
+
+at::Tensor cut(const at::Tensor& values, const Block& whole, const Block& block) {
+  at::Tensor part = values;
+  for (size_t a = 0; a < kSpaceAxes; ++a) {
+    part = part.narrow(kFirstSpaceDim + static_cast<int64_t>(a), block.axes[a].begin - whole.axes[a].begin, block.axes[a].size());
+  }
+  return part;
+}
 
 std::vector<HaloTurn::Parcel> HaloTurn::parcels_for(const std::vector<HaloMessage>& messages) const {
   int64_t per_cell = 0;
@@ -101,7 +103,9 @@ void HaloTurn::fill(const std::vector<at::Tensor>& strips, bool with_halos) cons
     }
   };
   if (!with_halos) {
-    for (const at::Tensor& strip : strips) strip.zero_();
+    for (size_t s = 0; s < strips.size(); ++s) {
+      if (plan_->pieces[first_strip() + s / metas_.size()].reaches_out) strips[s].zero_();
+    }
     for (size_t i = 0; i < metas_.size(); ++i) put(plan_->held, i, x_[i]);
     return;
   }
@@ -179,19 +183,22 @@ void HaloTurn::start_back(const std::vector<at::Tensor>& strips) {
   transfer_ = send(going_, coming_);
 }
 
-std::vector<at::Tensor> HaloTurn::finish_back(const std::vector<at::Tensor>& interior) {
+std::vector<at::Tensor> HaloTurn::finish_back(at::TensorList interior) {
   if (!goes_back_) start_back({});
   const Block& held = plan_->held;
   std::vector<at::Tensor> gradients;
   for (size_t i = 0; i < metas_.size(); ++i) {
-    const at::Tensor gradient = at::empty(metas_[i].sizes, metas_[i].options.memory_format(metas_[i].format));
+    const bool has_interior = i < interior.size() && interior[i].defined();
+    const Block inner = has_interior ? plan_->pieces.front().needed : Block{};
+    const bool has_all = has_interior && inner == held && is_only_user(interior[i]);
+    const at::Tensor gradient =
+        has_all ? interior[i] : at::empty(metas_[i].sizes, metas_[i].options.memory_format(metas_[i].format));
     gradients.push_back(gradient);
-    if (i < interior.size() && interior[i].defined()) {
-      const Block& inner = plan_->pieces.front().needed;
+    if (!has_interior) {
+      gradient.zero_();
+    } else if (!has_all) {
       cut(gradient, held, inner).copy_(interior[i]);
       for (const Block& slab : around(held, inner)) cut(gradient, held, slab).zero_();
-    } else {
-      gradient.zero_();
     }
     add_strip_cells(strips_, i, held, gradient);
     for (const HaloBox& box : plan_->own_images) {
@@ -239,7 +246,7 @@ struct OpenBlock : torch::autograd::Function<OpenBlock> {
 
   static variable_list backward(AutogradContext* context, const variable_list& grads) {
     ops::once_differentiable("halo exchange");
-    variable_list out = turn_of(context)->finish_back({grads.begin(), grads.end() - 1});
+    variable_list out = turn_of(context)->finish_back(at::TensorList(grads).slice(0, grads.size() - 1));
     out.emplace_back();
     return out;
   }
@@ -260,13 +267,19 @@ struct FillStrips : torch::autograd::Function<FillStrips> {
   }
 };
 
+struct BlockMemory {
+  at::Tensor whole;  // undefined: pieces are copied together
+};
+
 struct JoinPieces : torch::autograd::Function<JoinPieces> {
-  static at::Tensor forward(AutogradContext* context, at::TensorList made, const std::shared_ptr<HaloTurn>& turn) {
+  static at::Tensor forward(AutogradContext* context, at::TensorList made, const std::shared_ptr<HaloTurn>& turn,
+                            const BlockMemory& memory) {
     const at::AutoDispatchBelowADInplaceOrView below_autograd;
     keep_turn(context, turn);
     const HaloPlan& plan = turn->plan();
     const at::Tensor& first = made.front();
     if (made.size() == 1) return at::alias(first);
+    if (memory.whole.defined()) return at::alias(memory.whole);
     at::Tensor whole = at::empty(sizes_of(first.sizes().vec(), plan.made),
                                  first.options().requires_grad(false).memory_format(first.suggest_memory_format()));
     for (size_t p = 0; p < made.size(); ++p) cut(whole, plan.made, plan.pieces[p].made).copy_(made[p]);
@@ -278,7 +291,7 @@ struct JoinPieces : torch::autograd::Function<JoinPieces> {
     turn->restore_strips();
     variable_list out;
     for (const HaloPiece& piece : turn->plan().pieces) out.push_back(cut(grads[0], turn->plan().made, piece.made));
-    out.emplace_back();
+    out.resize(out.size() + 2);
     return out;
   }
 };
@@ -299,9 +312,9 @@ std::vector<at::Tensor> fill_strips(const std::shared_ptr<HaloTurn>& turn, const
   return {};
 }
 
-at::Tensor join_pieces(const std::shared_ptr<HaloTurn>& turn, const std::vector<at::Tensor>& made) {
+at::Tensor join_pieces(const std::shared_ptr<HaloTurn>& turn, const std::vector<at::Tensor>& made, const at::Tensor& memory) {
   if (made.size() == 1 && turn->plan().has_interior) return made.front();  // no strips needed
-  at::Tensor whole = JoinPieces::apply(at::TensorList(made), turn);
+  at::Tensor whole = JoinPieces::apply(at::TensorList(made), turn, BlockMemory{memory});
   if (whole.requires_grad()) turn->release_strips();
   return whole;
 }

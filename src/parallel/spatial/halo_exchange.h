@@ -31,8 +31,9 @@ class HaloTurn {
 
   // `strips`: gradients of the results of finish(), undefined if there are none. Sends the halos' gradients back.
   void start_back(const std::vector<at::Tensor>& strips);
-  // Gradients of the inputs of start(), from those of the interior (an empty list if there is none).
-  std::vector<at::Tensor> finish_back(const std::vector<at::Tensor>& interior);
+  // Gradients of the inputs of start(), from those of the interior (an empty list if there is none), in whose memory they are
+  // made if no one else uses it.
+  std::vector<at::Tensor> finish_back(at::TensorList interior);
 
  private:
   // Cells in flight between this member and another: for each box of the message, of each tensor, one after the other.
@@ -74,8 +75,11 @@ OpenedBlock open_block(const std::shared_ptr<HaloTurn>& turn, const std::vector<
 // The strips, piece by piece; within a piece tensor by tensor.
 std::vector<at::Tensor> fill_strips(const std::shared_ptr<HaloTurn>& turn, const at::Tensor& token);
 
-// Joins the results of the plan's pieces, each (B, C, extents of the piece). The strips get their memory back before the
-// pieces' backward passes.
-at::Tensor join_pieces(const std::shared_ptr<HaloTurn>& turn, const std::vector<at::Tensor>& made);
+// Joins the results of the plan's pieces, each (B, C, extents of the piece). `memory`: of the whole, if the pieces lie there
+// already; else they are copied. The strips get their memory back before the pieces' backward passes.
+at::Tensor join_pieces(const std::shared_ptr<HaloTurn>& turn, const std::vector<at::Tensor>& made, const at::Tensor& memory = {});
+
+// The cells `block` of a tensor (B, C, D, H, W) whose cells are `whole`.
+at::Tensor cut(const at::Tensor& values, const Block& whole, const Block& block);
 
 }  // namespace welkin::parallel

@@ -59,22 +59,38 @@ std::vector<HaloBox> boxes_of(const BlockLayer& layer, const Block& held, const 
 HaloPiece piece_of(const BlockLayer& layer, const Block& held, const Block& made) {
   HaloPiece piece{.made = made, .needed = held};
   for (size_t a = 0; a < kSpaceAxes; ++a) {
-    piece.placement[a].padding = layer.rules[a].padding;
+    piece.placement[a] = {layer.rules[a].padding, layer.rules[a].padding};
     if (!is_exchanged(layer, a)) continue;
-    piece.needed.axes[a] = cells_needed(layer.rules[a], made.axes[a]);
-    piece.placement[a] = placement_of(layer.rules[a], made.axes[a]);
+    CellRange& needed = piece.needed.axes[a];
+    needed = cells_needed(layer.rules[a], made.axes[a]);
+    if (!layer.periodic[a]) {
+      const CellRange inside = intersection(needed, {0, layer.in.cells[a]});
+      piece.reaches_out = piece.reaches_out || inside.empty();
+      if (!inside.empty()) needed = inside;
+    }
+    piece.placement[a] = placement_of(layer.rules[a], needed, made.axes[a]);
   }
   return piece;
+}
+
+// Own cells of an axis, and zeros beyond the borders of the box, as far as any kernel reaches.
+CellRange with_zeros(const BlockLayer& layer, size_t axis, const CellRange& held) {
+  const AxisRule& rule = layer.rules[axis];
+  const int64_t far = rule.reach() + rule.padding + rule.stride, cells = layer.in.cells[axis];
+  if (layer.periodic[axis]) return held;
+  return {held.begin == 0 ? -far : held.begin, held.end == cells ? cells + far : held.end};
 }
 
 void cut_into_pieces(const BlockLayer& layer, HaloPlan& plan) {
   if (plan.made.empty()) return;
   Block interior = plan.made;
   for (size_t a = 0; a < kSpaceAxes; ++a) {
-    if (is_exchanged(layer, a)) interior.axes[a] = made_from(layer.rules[a], plan.held.axes[a], plan.made.axes[a]);
+    if (!is_exchanged(layer, a)) continue;
+    interior.axes[a] = made_from(layer.rules[a], with_zeros(layer, a, plan.held.axes[a]), plan.made.axes[a]);
   }
   const bool is_whole = interior == plan.made;
-  plan.has_interior = !interior.empty() && !plan.held.empty() && (is_whole || !layer.in_one_piece);
+  plan.has_interior =
+      !interior.empty() && (is_whole || !layer.in_one_piece) && plan.held.contains(piece_of(layer, plan.held, interior).needed);
   if (!plan.has_interior) {
     plan.pieces.push_back(piece_of(layer, plan.held, plan.made));
     return;

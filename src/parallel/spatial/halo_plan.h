@@ -62,14 +62,16 @@ struct HaloMessage {
 
 // A part of the own result, computed by one call of the layer.
 struct HaloPiece {
-  Block made, needed;  // cells outside of the box are zero, unless the axis is periodic
+  Block made, needed;  // without cells outside of the box, unless the axis is periodic
   std::array<AxisPlacement, kSpaceAxes> placement{};
+  bool reaches_out = false;  // true: all needed cells are outside of the box, along an axis that is not periodic: zeros
 };
 
 struct HaloPlan {
   Block held, made;  // own blocks of input and result
   bool has_interior = false;
-  std::vector<HaloPiece> pieces{};  // disjoint parts of `made`; the interior, which needs own cells only, is the first
+  // Disjoint parts of `made`. The interior, which needs own cells only, and zeros beyond the box, is the first.
+  std::vector<HaloPiece> pieces{};
   std::vector<HaloMessage> sends{}, receives{};  // by ascending peer
   std::vector<HaloBox> own_images{};             // own cells, around a periodic axis
 

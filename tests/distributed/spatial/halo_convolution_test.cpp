@@ -6,6 +6,7 @@
 #include <ATen/TensorOperators.h>
 #include <ATen/ops/arange.h>
 #include <ATen/ops/cat.h>
+#include <ATen/ops/constant_pad_nd.h>
 #include <ATen/ops/conv3d.h>
 #include <ATen/ops/conv_transpose3d.h>
 #include <ATen/ops/sin.h>
@@ -54,23 +55,32 @@ struct Problem {
     return rule.transposed ? std::vector<int64_t>{2 * kChannels, kMade, k, k, k}
                            : std::vector<int64_t>{kMade, 2 * kChannels, k, k, k};
   }
-  at::Tensor placed(const at::Tensor& x, const at::Tensor& weight, const Cells& padding) const {
+  at::Tensor placed(const at::Tensor& x, const at::Tensor& weight, const ops::PiecePlacement& at) const {
     const std::vector<int64_t> stride(3, rule.stride), dilation(3, rule.dilation);
-    if (rule.transposed) return at::conv_transpose3d(x, weight, {}, stride, padding, {0, 0, 0}, 1, dilation);
-    return at::conv3d(x, weight, {}, stride, padding, dilation);
+    if (!rule.transposed) {
+      const std::vector<int64_t> ends{at.padding[2],     at.padding_end[2], at.padding[1],
+                                      at.padding_end[1], at.padding[0],     at.padding_end[0]};
+      return at::conv3d(at::constant_pad_nd(x, ends), weight, {}, stride, at::IntArrayRef(0), dilation);
+    }
+    at::Tensor made = at::conv_transpose3d(x, weight, {}, stride, {0, 0, 0}, {0, 0, 0}, 1, dilation);
+    for (size_t a = 0; a < kSpaceAxes; ++a) {
+      const int64_t dim = kFirstSpaceDim + static_cast<int64_t>(a), both = at.padding[a] + at.padding_end[a];
+      made = made.narrow(dim, at.padding[a], made.size(dim) - both);
+    }
+    return made;
   }
   // Around the borders where the box is periodic.
   at::Tensor whole(const at::Tensor& x, const at::Tensor& weight) const {
     const Cells padding{rule.padding, rule.padding, rule.padding};
-    if (!periodic) return placed(x, weight, padding);
+    if (!periodic) return placed(x, weight, {.padding = padding, .padding_end = padding});
     const int64_t around = rule.transposed ? (rule.reach() + rule.stride - 1) / rule.stride : rule.padding;
     at::Tensor wide = x;
     for (int64_t dim = 2; dim < 5; ++dim) {
       const int64_t edge = x.size(dim);
       wide = wide.index_select(dim, at::arange(-around, edge + around, at::kLong).remainder(edge));
     }
-    if (!rule.transposed) return placed(wide, weight, {0, 0, 0});
-    at::Tensor made = placed(wide, weight, {0, 0, 0});
+    at::Tensor made = placed(wide, weight, {});
+    if (!rule.transposed) return made;
     const Cells extent = cells_made();
     for (int64_t a = 0; a < 3; ++a)
       made = made.narrow(2 + a, around * rule.stride + rule.padding, extent[static_cast<size_t>(a)]);
@@ -135,9 +145,10 @@ void check(const Group& all, const Cells& blocks, const Problem& problem) {
   const at::Tensor own_first = own_part(first.detach(), plan->held).clone().requires_grad_();
   const at::Tensor own_second = own_part(second.detach(), plan->held).clone().requires_grad_();
   const at::Tensor own_weight = weight.detach().clone().requires_grad_();
-  const at::Tensor made = halo_convolution(
-      all, plan, {own_first, own_second}, {own_weight}, kMade,
-      [&](const std::vector<at::Tensor>& x, const Cells& padding) { return problem.placed(at::cat(x, 1), own_weight, padding); });
+  const auto place = [&](const std::vector<at::Tensor>& x, const ops::PiecePlacement& at) {
+    return problem.placed(at::cat(x, 1), own_weight, at);
+  };
+  const at::Tensor made = halo_convolution(all, plan, {own_first, own_second}, {own_weight}, kMade, {.place = place});
   (made * own_part(factors, plan->made)).sum().backward();
   const std::string where = cat(problem.text(), " on ", join(blocks, "x"), ", place ", all.group_rank());
   EXPECT_LE(difference(made, own_part(wanted, plan->made), wanted), kHaloBound) << where;

@@ -78,6 +78,22 @@ const std::vector<ConvolutionCase> kNarrowUp{
     {1, 16, 5, {8, 8, 16}, kFour, kHalving, 0.01},
 };
 
+// Pieces of a box: the padding differs from end to end.
+const std::vector<ConvolutionCase> kUnequalEnds{
+    {1, 16, 32, {4, 5, 6}, kFour, {{2, 2, 2}, {1, 0, 2}, BoxShape{0, 1, 1}}, 0.01},
+    {2, 32, 16, {3, 4, 2}, kFour, {{2, 1, 2}, {1, 3, 0}, BoxShape{2, 0, 3}}, 1.0, 16},
+    {1, 16, 16, {3, 3, 3}, {3, 3, 3}, {{2, 1, 2}, {0, 2, 1}, BoxShape{2, 2, 0}}},
+};
+const std::vector<ConvolutionCase> kUnequalNarrowDown{
+    {1, 4, 32, {6, 4, 7}, kFour, {{2, 2, 2}, {1, 0, 2}, BoxShape{0, 1, 1}}, 0.01},
+    {2, 5, 16, {3, 3, 5}, {3, 2, 3}, {{2, 1, 3}, {0, 1, 2}, BoxShape{1, 0, 0}}},
+};
+const std::vector<ConvolutionCase> kUnequalNarrowUp{
+    {2, 64, 5, {2, 4, 3}, kFour, {{2, 2, 2}, {2, 0, 1}, BoxShape{3, 2, 0}}, 1.0, 64},
+    {1, 16, 3, {4, 2, 2}, {3, 2, 3}, {{2, 1, 3}, {0, 1, 2}, BoxShape{1, 0, 2}}, 0.5},
+};
+const ConvolutionCase kPointsAdded{1, 16, 32, {2, 3, 4}, kFour, {{2, 2, 2}, {1, 0, 1}, BoxShape{-1, 1, -1}}, 0.01};
+
 using ConvolutionForm = at::Tensor (*)(at::TensorList, const at::Tensor&, const at::Tensor&, const ConvolutionParams&,
                                        const LeakyRelu&);
 
@@ -116,7 +132,12 @@ struct ConvolutionRun {
 
 class ConvolutionOnSet : public OnInstructionSet {};
 
-ConvolutionForm own_form(bool up) { return up ? transposed_convolution3d : convolution3d; }
+ConvolutionForm own_form(bool up) {
+  return up ? [](at::TensorList x, const at::Tensor& weight, const at::Tensor& bias, const ConvolutionParams& rule,
+                 const LeakyRelu& leaky_relu) { return transposed_convolution3d(x, weight, bias, rule, leaky_relu); }
+            : [](at::TensorList x, const at::Tensor& weight, const at::Tensor& bias, const ConvolutionParams& rule,
+                 const LeakyRelu& leaky_relu) { return convolution3d(x, weight, bias, rule, leaky_relu); };
+}
 ConvolutionForm reference_form(bool up) { return up ? transposed_convolution3d_reference : convolution3d_reference; }
 
 // In bfloat16 the sums are float: what is rounded is the result, the gradient behind the activation, and the gradients by x.
@@ -179,6 +200,17 @@ TEST_P(ConvolutionOnSet, FewChannelsOfTheFineGrid) {
   for (const ConvolutionCase& c : kNarrowUp) expect_same(c, true);
 }
 
+TEST_P(ConvolutionOnSet, ATransposedOneWithUnequalEnds) {
+  for (const ConvolutionCase& c : kUnequalEnds) expect_same(c, true);
+  for (const ConvolutionCase& c : kUnequalNarrowUp) expect_same(c, true);
+  expect_same(kPointsAdded, true);
+}
+
+TEST_P(ConvolutionOnSet, WithUnequalEnds) {
+  for (const ConvolutionCase& c : kUnequalEnds) expect_same(c, false);
+  for (const ConvolutionCase& c : kUnequalNarrowDown) expect_same(c, false);
+}
+
 // In memory bfloat16, multiplied as float32.
 TEST_P(ConvolutionOnSet, OfWidenedBfloat16) {
   const UpcastMatmulGuard wide(true);
@@ -194,7 +226,7 @@ TEST_P(ConvolutionOnSet, PaddingBeyondTheTaps) {
   for (const int64_t last : {1, 2, 9}) {
     const ConvolutionCase c{1, 3, 16, {1, 2, last}, {1, 1, 1}, rule};
     const ConvolutionRun run(c, false, at::kFloat);
-    const auto got = run(convolution3d, at::kFloat, at::kFloat, c, at::kFloat);
+    const auto got = run(own_form(false), at::kFloat, at::kFloat, c, at::kFloat);
     const auto wanted = run(convolution3d_reference, at::kDouble, at::kDouble, c, at::kFloat);
     for (size_t i = 0; i < got.size(); ++i) EXPECT_TRUE(tests::close(got[i], wanted[i], at::kFloat, 3)) << last << " " << i;
   }
@@ -308,7 +340,7 @@ TEST(Convolution, AtensFormTakesAnInputOfSixteenBits) {
     for (const bool up : {false, true}) {
       const at::Tensor weight = tests::test_values(up ? at::IntArrayRef{17, 5, 4, 4, 4} : at::IntArrayRef{5, 16, 4, 4, 4}, 2);
       const at::Tensor in = up ? tests::test_values({2, 17, 4, 4, 4}, 1) : x;
-      const auto form = up ? transposed_convolution3d : convolution3d;
+      const ConvolutionForm form = own_form(up);
       const at::Tensor low = form(in.to(at::kBFloat16), weight.to(at::kFloat), bias, kHalving, {.slope = 0.01});
       EXPECT_EQ(low.scalar_type(), at::kBFloat16);
       const at::Tensor exact = form(in.to(at::kBFloat16).to(at::kDouble), weight.to(at::kBFloat16).to(at::kDouble),

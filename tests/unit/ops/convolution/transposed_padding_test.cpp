@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <ATen/ops/constant_pad_nd.h>
 #include <ATen/ops/randn.h>
 #include <ATen/ops/square.h>
 #include <gtest/gtest.h>
 
 #include <vector>
 
+#include "gradient_check.h"
 #include "ops/convolution/convolution.h"
 #include "tolerance.h"
 
@@ -27,6 +29,34 @@ TEST(TransposedConvolution, APaddingOfOneLessThanTheKernel) {
     for (size_t i = 0; i < got.size(); ++i)
       EXPECT_TRUE(tests::close(got[i], wanted[i], at::kFloat, 4 * 64 * 64)) << channels << " " << i;
   }
+}
+
+// What a convolution without padding makes, without so many points at the beginning, and so many at the end.
+TEST(TransposedConvolution, TakesAwayDifferentNumbersOfPointsAtBothEnds) {
+  const at::Tensor x = tests::test_values({2, 4, 3, 2, 2}, 1), weight = tests::test_values({4, 3, 4, 4, 3}, 2);
+  const at::Tensor bias = tests::test_values({3}, 3);
+  const BoxShape stride{2, 3, 1};
+  const at::Tensor whole = transposed_convolution3d_reference({x}, weight, bias, {stride, {0, 0, 0}});
+  for (const BoxShape& before : {BoxShape{0, 0, 0}, {1, 3, 0}, {3, 2, 1}}) {
+    for (const BoxShape& behind : {BoxShape{0, 0, 0}, {2, 1, 0}, {3, 3, 1}, {0, 2, 1}}) {
+      at::Tensor wanted = whole;
+      for (size_t a = 0; a < before.size(); ++a) {
+        const auto dim = static_cast<int64_t>(a) + 2;
+        wanted = wanted.narrow(dim, before[a], wanted.size(dim) - before[a] - behind[a]);
+      }
+      const at::Tensor got = transposed_convolution3d_reference({x}, weight, bias, {stride, before, behind});
+      EXPECT_TRUE(tests::close(got, wanted, at::kDouble, 4 * 48)) << before[0] << before[1] << before[2] << " " << behind[0];
+    }
+  }
+}
+
+// What a convolution of the box between zeros makes.
+TEST(Convolution, PadsBothEndsByDifferentNumbersOfPoints) {
+  const at::Tensor x = tests::test_values({2, 4, 6, 5, 4}, 1), weight = tests::test_values({3, 4, 4, 4, 3}, 2);
+  const at::Tensor bias = tests::test_values({3}, 3), wide = at::constant_pad_nd(x, {0, 1, 2, 0, 1, 3});
+  const ConvolutionParams rule{{2, 3, 1}, {1, 2, 0}, BoxShape{3, 0, 1}};
+  EXPECT_TRUE(tests::close(convolution3d_reference({x}, weight, bias, rule),
+                           convolution3d_reference({wide}, weight, bias, {rule.stride, {0, 0, 0}}), at::kDouble, 4 * 48));
 }
 
 }  // namespace

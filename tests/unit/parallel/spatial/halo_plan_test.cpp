@@ -118,6 +118,23 @@ TEST(HaloPlan, SendsAsManyCellsAsTheFormulaSays) {
   }
 }
 
+// Zeros beyond the border are no halo: what needs them, and no cells of others, is computed while halos travel.
+TEST(HaloPlan, TheBorderOfTheBoxBelongsToTheInterior) {
+  const BlockLayer layer = halving({16, 16, 16}, {2, 1, 1}, false);
+  const HaloPlan first = halo_plan(layer, all_coordinates({2, 1, 1}), 0),
+                 second = halo_plan(layer, all_coordinates({2, 1, 1}), 1);
+  ASSERT_TRUE(first.has_interior && second.has_interior);
+  ASSERT_EQ(first.pieces.size(), 2U);
+  ASSERT_EQ(second.pieces.size(), 2U);
+  EXPECT_EQ(first.pieces[0].made.axes[0], (CellRange{0, 3}));
+  EXPECT_EQ(first.pieces[0].needed.axes[0], (CellRange{0, 7}));
+  EXPECT_EQ(first.pieces[0].placement[0], (AxisPlacement{1, 0}));
+  EXPECT_EQ(second.pieces[0].made.axes[0], (CellRange{5, 8}));
+  EXPECT_EQ(second.pieces[0].placement[0], (AxisPlacement{0, 1}));
+  EXPECT_EQ(second.pieces[1].needed.axes[0], (CellRange{7, 11}));
+  EXPECT_EQ(second.pieces[1].placement[0], (AxisPlacement{0, 0}));
+}
+
 TEST(HaloPlan, WhatIsSmallerThanTheRanksGathersOntoFewer) {
   const BlockLayer layer = halving({2, 2, 2}, {1, 1, 4}, false);
   int64_t working = 0;
