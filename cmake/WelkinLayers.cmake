@@ -53,10 +53,11 @@ function(welkin_plain_target target has_kernels)
   endif()
 endfunction()
 
-# welkin_layer(name [TORCH] [KERNELS] [GLUE] [LAYERS ...] [LIBRARIES ...] [APART ...]): src/<name>/**.cpp. KERNELS: sanitizers need it optimised.
-# GLUE: nothing in it takes time when it runs, and -O1 compiles in two thirds of the time. APART: see tools/compile_units.py.
+# welkin_layer(name [TORCH] [KERNELS] [GLUE [HOT ...]] [LAYERS ...] [LIBRARIES ...] [APART ...]): src/<name>/**.cpp. KERNELS: sanitizers need it
+# optimised. GLUE: nothing in it takes time when it runs, but for the HOT files, and -O1 compiles in two thirds of the time. APART: see
+# tools/compile_units.py.
 function(welkin_layer name)
-  cmake_parse_arguments(ARG "TORCH;KERNELS;GLUE" "" "LAYERS;LIBRARIES;APART" ${ARGN})
+  cmake_parse_arguments(ARG "TORCH;KERNELS;GLUE" "" "LAYERS;LIBRARIES;APART;HOT" ${ARGN})
   file(GLOB_RECURSE _sources CONFIGURE_DEPENDS "${CMAKE_SOURCE_DIR}/src/${name}/*.cpp")
   list(FILTER _sources EXCLUDE REGEX "/src/(data/ingest/component|(ops|parallel)/cuda)/")  # shared objects of their own
   if(NOT _sources)
@@ -68,6 +69,9 @@ function(welkin_layer name)
     welkin_compile_units(welkin_${name} APART ${ARG_APART} SOURCES ${_sources})
     if(ARG_GLUE)
       target_compile_options(welkin_${name} PRIVATE $<$<CONFIG:Release>:-O1>)
+    endif()
+    if(ARG_HOT)
+      set_source_files_properties(${ARG_HOT} PROPERTIES SKIP_UNITY_BUILD_INCLUSION ON COMPILE_OPTIONS "$<$<CONFIG:Release>:-O3>")
     endif()
     if(ARG_TORCH)
       welkin_plain_target(welkin_${name} "${ARG_KERNELS}")

@@ -4,8 +4,11 @@
 #include <ATen/core/grad_mode.h>
 #include <ATen/ops/empty.h>
 
-#include <algorithm>
+#include <cstddef>
 #include <utility>
+#include <vector>
+
+#include "parallel/shared_memory/ordered_sum.h"
 
 namespace welkin::parallel {
 namespace {
@@ -17,42 +20,11 @@ constexpr int kReduceScatterTag = 1, kAllGatherTag = 2;
 
 bool is_long(const at::Tensor& whole) { return whole.is_cpu() && whole.nbytes() >= kShortBytes; }
 
-bool has_sum(at::ScalarType type) {
-  return type == at::kFloat || type == at::kDouble || type == at::kBFloat16 || type == at::kHalf;
-}
-
-// By pieces that stay in the cache, of each of which all members' values are added.
-template <typename T>
-void add_up(T* sum, const std::vector<const T*>& parts, int64_t count) {
-  constexpr int64_t kPiece = 4096;
-  for (int64_t begin = 0; begin < count; begin += kPiece) {
-    const int64_t end = std::min(begin + kPiece, count);
-    std::copy(parts[0] + begin, parts[0] + end, sum + begin);
-    for (size_t member = 1; member < parts.size(); ++member) {
-      const T* part = parts[member];
-      for (int64_t i = begin; i < end; ++i) sum[i] = sum[i] + part[i];
-    }
-  }
-}
-
-template <typename T>
+// In the order of the members.
 void add_up(const at::Tensor& sum, const std::vector<at::Tensor>& parts) {
-  std::vector<const T*> values;
-  for (const at::Tensor& part : parts) values.push_back(part.const_data_ptr<T>());
-  add_up<T>(sum.data_ptr<T>(), values, sum.numel());
-}
-
-void add_up_of_type(const at::Tensor& sum, const std::vector<at::Tensor>& parts) {
-  switch (sum.scalar_type()) {
-    case at::kFloat:
-      return add_up<float>(sum, parts);
-    case at::kDouble:
-      return add_up<double>(sum, parts);
-    case at::kBFloat16:
-      return add_up<at::BFloat16>(sum, parts);
-    default:
-      return add_up<at::Half>(sum, parts);
-  }
+  std::vector<const std::byte*> values;
+  for (const at::Tensor& part : parts) values.push_back(static_cast<const std::byte*>(part.const_data_ptr()));
+  reduce_in_order(sum.scalar_type(), OrderedReduction::Sum, static_cast<std::byte*>(sum.mutable_data_ptr()), values, sum.numel());
 }
 
 }  // namespace
@@ -81,7 +53,7 @@ DirectGloo::WorkPtr DirectGloo::after(Messages messages, std::function<void()> f
 
 DirectGloo::WorkPtr DirectGloo::_reduce_scatter_base(at::Tensor& out, at::Tensor& in, const c10d::ReduceScatterOptions& options) {
   const bool is_sum =
-      options.reduceOp == c10d::ReduceOp::SUM && has_sum(in.scalar_type()) && in.scalar_type() == out.scalar_type();
+      options.reduceOp == c10d::ReduceOp::SUM && has_ordered_reduction(in.scalar_type()) && in.scalar_type() == out.scalar_type();
   if (!is_sum || !is_long(in)) return ProcessGroupGloo::_reduce_scatter_base(out, in, options);
   const at::NoGradGuard no_grad;
   const at::Tensor whole = in.detach().view({getSize(), -1});
@@ -94,7 +66,7 @@ DirectGloo::WorkPtr DirectGloo::_reduce_scatter_base(at::Tensor& out, at::Tensor
       kReduceScatterTag, [&](int to) { return whole[to]; }, [&](int from) { return parts[static_cast<size_t>(from)]; });
   const at::Tensor sum = out.detach();
   return after(
-      std::move(messages), [sum, parts = std::move(parts)] { add_up_of_type(sum, parts); }, out);
+      std::move(messages), [sum, parts = std::move(parts)] { add_up(sum, parts); }, out);
 }
 
 DirectGloo::WorkPtr DirectGloo::_allgather_base(at::Tensor& out, at::Tensor& in, const c10d::AllgatherOptions& options) {
