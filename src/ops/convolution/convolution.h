@@ -20,7 +20,8 @@ namespace welkin::ops {
 // Name of the implementation for this device and dtype, for the log: welkin where the channels allow it, else aten.
 std::string convolution_form(c10::Device device, at::ScalarType dtype);
 
-// Padding of a transposed one is what is taken away from the ends of its result; less than nothing is added.
+// Of a transposed one, padding is the number of points that are taken away from the ends of the result. At its end a negative
+// number adds points, which have the bias alone.
 struct ConvolutionParams {
   BoxShape stride{1, 1, 1};
   BoxShape padding{0, 0, 0};
