@@ -39,7 +39,9 @@ void for_cells(const HaloMessage& message, const at::Tensor& cells, const Metas&
 }
 
 // As autograd's accumulation sees it: no one else has this gradient or its memory, so that it may be changed.
-bool is_only_user(const at::Tensor& gradient) { return gradient.use_count() == 1 && gradient.storage().use_count() == 1; }
+bool is_only_user(const at::Tensor& gradient) {
+  return gradient.use_count() == 1 && gradient.storage().use_count() == 1 && gradient.is_non_overlapping_and_dense();
+}
 
 at::Tensor over_storage_of(const at::Tensor& values) {
   return at::empty({0}, values.options().requires_grad(false)).set_(values.storage(), 0, values.sizes(), values.strides());
