@@ -223,10 +223,11 @@ at::Tensor leaky_relu_in_place(at::Tensor x, const LeakyRelu& leaky_relu) {
 // Uses the same rule as the choice itself.
 std::string convolution_form(c10::Device device, at::ScalarType dtype) {
   if (!device.is_cpu()) return "aten";
-  const at::Tensor box = at::zeros({1, kChannelMultiple, 1, 1, 1}, dtype);
-  const at::Tensor weight = at::zeros({kChannelMultiple, kChannelMultiple, 1, 1, 1});
-  return convolution_cpu_supports(box, weight, ConvolutionKind::Strided) ? cat("welkin for multiples of ", kChannelMultiple)
-                                                                         : "aten";
+  for (const int64_t channels : {kFloatMultiple, kChannelMultiple}) {
+    const at::Tensor box = at::zeros({1, channels, 1, 1, 1}, dtype), weight = at::zeros({channels, channels, 1, 1, 1});
+    if (convolution_cpu_supports(box, weight, ConvolutionKind::Strided)) return cat("welkin for multiples of ", channels);
+  }
+  return "aten";
 }
 
 at::Tensor convolution3d(at::TensorList x, const at::Tensor& weight, const at::Tensor& bias, const ConvolutionParams& rule,

@@ -71,7 +71,7 @@ struct Epilogue {
 };
 
 // result (voxels of `of`) = epilogue of the sum, over parts and taps, of the partner voxels' channels times the weights.
-// Channels are multiples of kChannelMultiple.
+// Channels are multiples of kChannelMultiple, or of kFloatMultiple for float operands.
 template <typename T, typename S>
 void tap_matmuls(const ConvolutionGeometry& convolution, Grid of, const std::vector<ConvolutionPart<T>>& parts,
                  const Epilogue& end, const ResultLines<S>& result);

@@ -8,9 +8,12 @@
 #include <ATen/ops/where.h>
 #include <ATen/ops/zeros.h>
 
+#include <algorithm>
 #include <type_traits>
+#include <vector>
 
 #include "core/error.h"
+#include "ops/convolution/convolution.h"
 #include "ops/convolution/convolution_cpu.h"
 #include "ops/convolution/convolution_narrow.h"
 #include "ops/cpu/convolution/convolution_kernel.h"
@@ -31,6 +34,7 @@ at::Tensor from_taps(const at::Tensor& taps, ConvolutionKind kind) {
 
 BoxShape box_of(const at::Tensor& x) { return {x.size(2), x.size(3), x.size(4)}; }
 
+// True if a fine box of so many channels is read by columns, and written plane by plane.
 bool is_narrow(int64_t channels) { return channels % kChannelMultiple != 0; }
 
 // Pads a matrix with zero rows and columns.
@@ -247,7 +251,7 @@ class BoxForm {
 
   // The gradient before the activation, as operand of matmuls, and its sum over voxels.
   at::Tensor gated(const at::Tensor& result, const at::Tensor& grad, at::Tensor* bias) const {
-    const bool wide = !is_narrow(out());
+    const bool wide = down() || !is_narrow(out());
     if (call_.leaky_relu.slope != 1.0 && wide) {
       const at::Tensor last = channels_last(grad), own = channels_last(result);
       at::Tensor gated = empty_box(out(), out_box(), at::MemoryFormat::ChannelsLast3d, kTypeOf<T>);
@@ -268,8 +272,14 @@ class BoxForm {
   ConvolutionGeometry convolution_;
 };
 
+// True if parts end within a vector: the columns of one box are read once, and its rows fill the vectors better.
+bool joins_parts(const std::vector<at::Tensor>& x) {
+  return x.size() > 1 && std::ranges::any_of(x, [](const at::Tensor& part) { return is_narrow(part.size(1)); });
+}
+
 // Operands that the kernels can read in place: coarse boxes and wide ones channels-last.
 ConvolutionOperands laid_out(const ConvolutionCall& call, const ConvolutionOperands& operands) {
+  if (joins_parts(operands.x)) return {{channels_last(join_channels(operands.x))}, operands.weight};
   ConvolutionOperands ready{{}, operands.weight};
   for (const at::Tensor& part : operands.x) {
     ready.x.push_back(call.kind == ConvolutionKind::Strided && is_narrow(part.size(1)) ? part : channels_last(part));
@@ -284,6 +294,11 @@ bool has_kernel(at::ScalarType type) { return type == at::kBFloat16 && convoluti
 // Memory stays bfloat16, so this is no slower than float32, unlike aten's convolutions of bfloat16.
 bool is_widened(at::ScalarType type) {
   return type != at::kFloat && (upcasts_matmul(at::kCPU, type) || (type == at::kBFloat16 && !has_kernel(type)));
+}
+
+// Channels of a coarse box, whose matmuls are made in its type or in float32, are a multiple of this.
+int64_t coarse_multiple(at::ScalarType type) {
+  return type == at::kFloat || is_widened(type) ? kFloatMultiple : kChannelMultiple;
 }
 
 // The operands for float32 kernels, if matmuls of their type are widened. Weights are rounded to the type; the widened
@@ -312,24 +327,24 @@ bool shapes_fit(at::TensorList x, const at::Tensor& weight, ConvolutionKind kind
 bool convolution_cpu_supports(at::TensorList x, const at::Tensor& weight, ConvolutionKind kind, const at::Tensor& bias) {
   const at::ScalarType type = x.front().scalar_type();
   const bool known = type == at::kFloat || has_kernel(type) || is_widened(type);
-  const int64_t fine_channels = kind == ConvolutionKind::Strided ? x.front().size(1) : weight.size(1);
-  if (!known || weight.dim() != 5 || weight.scalar_type() != at::kFloat ||
-      is_narrow(kind == ConvolutionKind::Strided ? weight.size(0) : 0)) {
-    return false;
-  }
+  if (!known || weight.dim() != 5 || weight.scalar_type() != at::kFloat) return false;
+  const bool down = kind == ConvolutionKind::Strided;
+  const auto is_coarse = [&](int64_t channels) { return channels % coarse_multiple(type) == 0; };
+  if (down && !is_coarse(weight.size(0))) return false;
   for (const at::Tensor& part : x) {
-    const bool fits = kind == ConvolutionKind::Strided && is_narrow(fine_channels) ? x.size() == 1 : !is_narrow(part.size(1));
-    if (!part.device().is_cpu() || part.dim() != 5 || part.scalar_type() != type || part.numel() == 0 || !fits) return false;
+    if (!part.device().is_cpu() || part.dim() != 5 || part.scalar_type() != type || part.numel() == 0) return false;
+    if (!down && !is_coarse(part.size(1))) return false;
   }
   return shapes_fit(x, weight, kind, bias);
 }
 
 at::Tensor convolution_cpu_memory(const ConvolutionCall& call, const at::Tensor& x, const at::Tensor& weight,
                                   const BoxShape& cells) {
-  const int64_t out = weight.size(call.kind == ConvolutionKind::Strided ? 0 : 1);
+  const bool down = call.kind == ConvolutionKind::Strided;
+  const int64_t out = weight.size(down ? 0 : 1);
   return at::empty({x.size(0), out, cells[0], cells[1], cells[2]},
-                   x.options().requires_grad(false).memory_format(is_narrow(out) ? at::MemoryFormat::Contiguous
-                                                                                 : at::MemoryFormat::ChannelsLast3d));
+                   x.options().requires_grad(false).memory_format(down || !is_narrow(out) ? at::MemoryFormat::ChannelsLast3d
+                                                                                          : at::MemoryFormat::Contiguous));
 }
 
 at::Tensor convolution_cpu_forward(const ConvolutionCall& call, const ConvolutionOperands& operands, const at::Tensor& bias) {
@@ -345,9 +360,10 @@ at::Tensor convolution_cpu_forward(const ConvolutionCall& call, const Convolutio
   return call.into.defined() ? call.into.copy_(result) : result.to(type);
 }
 
-ConvolutionGradients convolution_cpu_backward(const ConvolutionCall& call, const ConvolutionOperands& operands,
-                                              const at::Tensor& out, const at::Tensor& grad, const GradientMask& wanted) {
-  const ConvolutionOperands ready = laid_out(call, operands);
+namespace {
+
+ConvolutionGradients gradients_of(const ConvolutionCall& call, const ConvolutionOperands& ready, const at::Tensor& out,
+                                  const at::Tensor& grad, const GradientMask& wanted) {
   const at::ScalarType type = ready.x.front().scalar_type();
   if (type == at::kFloat) return BoxForm<float>(call, ready).backward(out, grad, wanted);
   if (!is_widened(type)) return BoxForm<Bf16>(call, ready).backward(out, grad, wanted);
@@ -356,6 +372,19 @@ ConvolutionGradients convolution_cpu_backward(const ConvolutionCall& call, const
   const at::Tensor wide_out = out.defined() ? out.to(at::kFloat) : out;
   ConvolutionGradients gradients = BoxForm<float>(call, wide).backward(wide_out, grad.to(at::kFloat), wanted);
   for (at::Tensor& grad_x : gradients.x) grad_x = grad_x.defined() ? grad_x.to(type) : grad_x;
+  return gradients;
+}
+
+}  // namespace
+
+ConvolutionGradients convolution_cpu_backward(const ConvolutionCall& call, const ConvolutionOperands& operands,
+                                              const at::Tensor& out, const at::Tensor& grad, const GradientMask& wanted) {
+  ConvolutionGradients gradients = gradients_of(call, laid_out(call, operands), out, grad, wanted);
+  if (wanted.x && joins_parts(operands.x)) {
+    std::vector<int64_t> channels;
+    for (const at::Tensor& part : operands.x) channels.push_back(part.size(1));
+    gradients.x = gradients.x.front().split_with_sizes(channels, 1);
+  }
   return gradients;
 }
 

@@ -27,6 +27,10 @@ void weave_rows(const T* from, int64_t channel_stride, int64_t count, T* to) {
 
 template <typename T>
 void weave(const T* from, int64_t channel_stride, int64_t voxel_stride, int64_t count, int64_t channels, T* to) {
+  if (channel_stride == 1 && voxel_stride == channels) {
+    std::copy_n(from, count * channels, to);
+    return;
+  }
   if (voxel_stride == 1 && channels == 4) return weave_rows<4>(from, channel_stride, count, to);
   if (voxel_stride == 1 && channels == 5) return weave_rows<5>(from, channel_stride, count, to);
   for (int64_t c = 0; c < channels; ++c) {

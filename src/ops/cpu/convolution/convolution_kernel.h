@@ -13,6 +13,7 @@ namespace welkin::ops {
 
 inline constexpr int64_t kChannelPanel = 64;     // most channels of the result per call
 inline constexpr int64_t kChannelMultiple = 16;  // widths and depths are multiples of this
+inline constexpr int64_t kFloatMultiple = 8;     // those of float matmuls are multiples of this
 inline constexpr int64_t kDepthBlock = 256;      // most channels of the operand that a call sums over; even
 inline constexpr int64_t kLongestColumn = 512;   // longest sum of one matmul; longer columns are sums of short ones
 inline constexpr int64_t kGatheredDepth = 512;

@@ -4,41 +4,48 @@
 // file per instruction set; see ops/cpu/lanes/lanes.h for the unnamed namespace.
 #pragma once
 
-#include <cstddef>
 #include <type_traits>
 #include <utility>
 
-#include "ops/cpu/convolution/convolution_kernel.h"
-#include "ops/cpu/lanes/bf16_lanes.h"
+#include "ops/cpu/convolution/convolution_lanes.h"
+#include "ops/cpu/convolution/convolution_rows.h"
 #include "ops/cpu/lanes/dot.h"
 
 namespace welkin::ops {
 namespace {
 
-// The leaky ReLU for lanes, with a slope of 0 or more. A ReLU makes zero of infinities and of any gradient below zero; a
-// product with its slope would make NaN (ops/arithmetic/bias_leaky_relu_kernel.h).
+// A strip of half a vector of columns. Its vectors hold two steps of depth for each column, next to each other.
+constexpr int kHalfVector = 0;
+
+constexpr int strip_rows(int lanes, int vectors) { return tile_rows(lanes, vectors == kHalfVector ? 1 : vectors); }
+
+template <int W, size_t... J>
+WELKIN_INLINE Floats<W> interleaved(Floats<W / 2> a, Floats<W / 2> b, std::index_sequence<J...> /*lanes*/) {
+  return __builtin_shufflevector(a, b, (static_cast<int>(J / 2) + (J % 2 == 0 ? 0 : W / 2))...);
+}
+
+template <int W, size_t... J>
+WELKIN_INLINE Floats<W / 2> sum_of_pairs(Floats<W> x, std::index_sequence<J...> /*lanes*/) {
+  return __builtin_shufflevector(x, x, static_cast<int>(2 * J)...) +
+         __builtin_shufflevector(x, x, static_cast<int>(2 * J + 1)...);
+}
+
 template <int W>
-class LeakyReluLanes {
- public:
-  WELKIN_INLINE explicit LeakyReluLanes(float slope)
-      : slope_(slope), floor_(broadcast<W>(slope == 0 ? 0.0F : -kInfinity)), kept_(Int{} - (slope == 0 ? 0 : 1)) {}
+WELKIN_INLINE Floats<W> spread_pair(const float* from) {
+  typedef int64_t Pairs __attribute__((vector_size(4 * W)));         // NOLINT(modernize-use-using)
+  typedef int64_t Unaligned __attribute__((aligned(4), may_alias));  // NOLINT(modernize-use-using)
+  return reinterpret_cast<Floats<W>>(*reinterpret_cast<const Unaligned*>(from) - Pairs{});
+}
 
-  WELKIN_INLINE Floats<W> of(Floats<W> x) const {
-    const Floats<W> below = floor_ > x ? floor_ : x;  // this order is one x86 instruction, and keeps NaN
-    return x > Floats<W>{} ? x : below * slope_;
+// sums[r] += the products of left[r][at, at + depth) and W / 2 columns of a panel; depth is even.
+template <int W, int R>
+WELKIN_INLINE void add_pairs(const float* const* left, int64_t at, const float* panel, int64_t stride, int64_t depth,
+                             Floats<W> (&sums)[R]) {
+  for (int64_t k = 0; k < depth; k += 2, panel += 2 * stride) {
+    const Floats<W> b = interleaved<W>(load<W / 2>(panel), load<W / 2>(panel + stride), std::make_index_sequence<W>{});
+    for (int r = 0; r < R; ++r) sums[r] += spread_pair<W>(left[r] + at + k) * b;
   }
-  WELKIN_INLINE Floats<W> of_gradient(Floats<W> gradient, Floats<W> out) const {
-    const Floats<W> below = reinterpret_cast<Floats<W>>(reinterpret_cast<Int>(gradient * slope_) & kept_);
-    return out > Floats<W>{} ? gradient : below;
-  }
-
- private:
-  using Int = typename Lanes<W>::Int;
-  static constexpr float kInfinity = __builtin_inff();
-  float slope_;
-  Floats<W> floor_;  // lower limit of sums: minus infinity, or zero for a ReLU
-  Int kept_;         // mask for the bits of a gradient below zero
-};
+}
 
 template <int W, typename T, int R, int V>
 WELKIN_INLINE void add_rows_tile(const T* const* left, float* const* result, int64_t offset, const T* panel, int64_t stride,
@@ -66,14 +73,35 @@ WELKIN_INLINE void add_rows_tile(const T* const* left, float* const* result, int
   }
 }
 
+template <int W, int R>
+WELKIN_INLINE void add_rows_half_tile(const float* const* left, float* const* result, int64_t offset, const float* panel,
+                                      int64_t stride, int64_t depth) {
+  Floats<W> sums[R] = {};
+  add_pairs<W, R>(left, 0, panel, stride, depth, sums);
+  for (int r = 0; r < R; ++r) {
+    float* to = result[r] + offset;
+    store<W / 2>(to, load<W / 2>(to) + sum_of_pairs<W>(sums[r], std::make_index_sequence<W / 2>{}));
+  }
+}
+
+template <int W, typename T, int R, int V>
+WELKIN_INLINE void add_rows_of(const T* const* left, float* const* result, int64_t offset, const T* panel, int64_t stride,
+                               int64_t depth) {
+  if constexpr (V == kHalfVector) {
+    add_rows_half_tile<W, R>(left, result, offset, panel, stride, depth);
+  } else {
+    add_rows_tile<W, T, R, V>(left, result, offset, panel, stride, depth);
+  }
+}
+
 // V vectors from `offset` on, for all rows. The last tile is padded with copies of the last row, whose results are unused.
 template <int W, typename T, int V>
 __attribute__((noinline)) void add_rows_strip(const T* const* left, float* const* result, int64_t count, int64_t offset,
                                               const T* panel, int64_t stride, int64_t depth) {
-  constexpr int kRows = tile_rows(W, V);
+  constexpr int kRows = strip_rows(W, V);
   int64_t row = 0;
   for (; row + kRows <= count; row += kRows) {
-    add_rows_tile<W, T, kRows, V>(left + row, result + row, offset, panel, stride, depth);
+    add_rows_of<W, T, kRows, V>(left + row, result + row, offset, panel, stride, depth);
   }
   if (row == count) return;
   float nowhere[kChannelPanel] = {};
@@ -84,7 +112,7 @@ __attribute__((noinline)) void add_rows_strip(const T* const* left, float* const
     last_left[r] = real ? left[row + r] : left[count - 1];
     last_result[r] = real ? result[row + r] : nowhere;
   }
-  add_rows_tile<W, T, kRows, V>(last_left, last_result, offset, panel, stride, depth);
+  add_rows_of<W, T, kRows, V>(last_left, last_result, offset, panel, stride, depth);
 }
 
 template <int W, typename T>
@@ -107,6 +135,10 @@ void add_rows(const T* const* left, float* const* result, int64_t count, const T
         break;
     }
     done += vectors;
+  }
+  if constexpr (kEndsWithHalf<W, T>) {
+    const int64_t done = width / W * W;
+    if (done < width) add_rows_strip<W, T, kHalfVector>(left, result, count, done, panel + done, width, depth);
   }
 }
 
@@ -143,14 +175,39 @@ WELKIN_INLINE void segment_tile(const T* const* left, const Segments& segments, 
   }
 }
 
+template <int W, typename S, int R>
+WELKIN_INLINE void segment_half_tile(const float* const* left, const Segments& segments, const float* panel, int64_t stride,
+                                     const float* bias, float slope, S* const* to, int64_t offset) {
+  Floats<W> sums[R] = {};
+  for (int64_t s = 0; s < segments.count; ++s, panel += segments.length * stride) {
+    add_pairs<W, R>(left, segments.offsets[s], panel, stride, segments.length, sums);
+  }
+  const Floats<W / 2> first = bias != nullptr ? load<W / 2>(bias + offset) : Floats<W / 2>{};
+  const LeakyReluLanes<W / 2> leaky_relu(slope);
+  for (int r = 0; r < R; ++r) {
+    const Floats<W / 2> sum = first + sum_of_pairs<W>(sums[r], std::make_index_sequence<W / 2>{});
+    store<W / 2>(to[r] + offset, leaky_relu.of(sum));
+  }
+}
+
+template <int W, typename T, typename S, int R, int V>
+WELKIN_INLINE void segment_of(const T* const* left, const Segments& segments, const T* panel, int64_t stride, const float* bias,
+                              float slope, S* const* to, int64_t offset) {
+  if constexpr (V == kHalfVector) {
+    segment_half_tile<W, S, R>(left, segments, panel, stride, bias, slope, to, offset);
+  } else {
+    segment_tile<W, T, S, R, V>(left, segments, panel, stride, bias, slope, to, offset);
+  }
+}
+
 // Like add_rows_strip: the last tile is padded with rows whose results are unused.
 template <int W, typename T, typename S, int V>
 __attribute__((noinline)) void segment_strip(const T* const* left, const Segments& segments, int64_t count, const T* panel,
                                              int64_t stride, const float* bias, float slope, S* const* to, int64_t offset) {
-  constexpr int kRows = tile_rows(W, V);
+  constexpr int kRows = strip_rows(W, V);
   int64_t row = 0;
   for (; row + kRows <= count; row += kRows) {
-    segment_tile<W, T, S, kRows, V>(left + row, segments, panel, stride, bias, slope, to + row, offset);
+    segment_of<W, T, S, kRows, V>(left + row, segments, panel, stride, bias, slope, to + row, offset);
   }
   if (row == count) return;
   S nowhere[kChannelPanel];
@@ -161,7 +218,7 @@ __attribute__((noinline)) void segment_strip(const T* const* left, const Segment
     last_left[r] = left[real ? row + r : count - 1];
     last_to[r] = real ? to[row + r] : nowhere;
   }
-  segment_tile<W, T, S, kRows, V>(last_left, segments, panel, stride, bias, slope, last_to, offset);
+  segment_of<W, T, S, kRows, V>(last_left, segments, panel, stride, bias, slope, last_to, offset);
 }
 
 template <int W, typename T, typename S = T>
@@ -185,6 +242,10 @@ void segment_rows(const T* const* left, const Segments& segments, int64_t count,
         break;
     }
     done += vectors;
+  }
+  if constexpr (kEndsWithHalf<W, T>) {
+    const int64_t done = width / W * W;
+    if (done < width) segment_strip<W, T, S, kHalfVector>(left, segments, count, panel + done, width, bias, slope, to, done);
   }
 }
 
@@ -255,6 +316,10 @@ void sum_outer_as(const T* const* left, const T* const* right, int64_t count, fl
     }
     done += vectors;
   }
+  if constexpr (kEndsWithHalf<W, T>) {
+    const int64_t done = width / W * W;
+    if (done < width) outer_strip<W / 2, T, 1, Add>(left, right, count, done, sum, stride, rows);
+  }
 }
 
 template <int W, typename T>
@@ -279,116 +344,12 @@ void sum_outer_gathered(const float* const* left, const float* const* right, int
   for (int64_t i = 0; i < count; ++i) {
     float* to_left = left_rows + i * kChannelPanel;
     float* to_right = right_rows + i * kChannelPanel;
-    for (int64_t c = 0; c < rows; c += W) store<W>(to_left + c, load<W>(left[i] + c));
-    for (int64_t c = 0; c < width; c += W) store<W>(to_right + c, load<W>(right[i] + c));
+    for_vectors<W>(rows, [&](auto lanes, int64_t c) { store<lanes>(to_left + c, load<lanes>(left[i] + c)); });
+    for_vectors<W>(width, [&](auto lanes, int64_t c) { store<lanes>(to_right + c, load<lanes>(right[i] + c)); });
     left_at[i] = to_left;
     right_at[i] = to_right;
   }
   sum_outer<W, float>(left_at, right_at, count, sum, stride, rows, width, add);
-}
-
-// Transposes by exchanging blocks: bit S of i and j changes places, for one S after the other.
-template <int W, int S, size_t... J>
-WELKIN_INLINE void swap_blocks(Floats<W>& a, Floats<W>& b, std::index_sequence<J...> /*lanes*/) {
-  const Floats<W> low = __builtin_shufflevector(a, b, ((J & S) != 0 ? static_cast<int>(W + J - S) : static_cast<int>(J))...);
-  const Floats<W> high = __builtin_shufflevector(a, b, ((J & S) != 0 ? static_cast<int>(W + J) : static_cast<int>(J + S))...);
-  a = low;
-  b = high;
-}
-
-template <int W, int S = W / 2>
-WELKIN_INLINE void transpose(Floats<W> (&rows)[W]) {
-  for (int i = 0; i < W; ++i) {
-    if ((i & S) == 0) swap_blocks<W, S>(rows[i], rows[i + S], std::make_index_sequence<W>{});
-  }
-  if constexpr (S > 1) transpose<W, S / 2>(rows);
-}
-
-// Rows of weights are kilobytes apart, which no prefetcher follows: this many rows ahead are prefetched.
-constexpr int64_t kRowsAhead = 16;
-constexpr int64_t kLineFloats = 16;
-
-WELKIN_INLINE void ask_for_row(const float* row, int64_t width) {
-  for (int64_t n = 0; n < width; n += kLineFloats) __builtin_prefetch(row + n);
-}
-
-// Rounds as memory of type S would.
-template <int W, typename S>
-WELKIN_INLINE Floats<W> as_stored(Floats<W> x) {
-  if constexpr (std::is_same_v<S, float>) {
-    return x;
-  } else {
-    return rounded_to_bf16<W>(x);
-  }
-}
-
-// Depth and width are multiples of W if depth is contiguous.
-template <int W, typename S>
-void pack_floats(const WeightMatrix& from, int64_t depth, int64_t width, float* to) {
-  if (from.width_stride == 1) {
-    for (int64_t k = 0; k < depth; ++k, to += width) {
-      const float* row = from.data + k * from.depth_stride;
-      ask_for_row(row + kRowsAhead * from.depth_stride, width);
-      for (int64_t n = 0; n < width; n += W) store<W>(to + n, as_stored<W, S>(load<W>(row + n)));
-    }
-    return;
-  }
-  for (int64_t k = 0; k < depth; k += W) {
-    for (int64_t n = 0; n < width; n += W) {
-      Floats<W> rows[W];
-      for (int i = 0; i < W; ++i) rows[i] = load<W>(from.data + (n + i) * from.width_stride + k);
-      transpose<W>(rows);
-      for (int i = 0; i < W; ++i) store<W>(to + (k + i) * width + n, as_stored<W, S>(rows[i]));
-    }
-  }
-}
-
-template <int W, typename S>
-void activate_floats(const float* x, float slope, int64_t count, S* to) {
-  const LeakyReluLanes<W> leaky_relu(slope);
-  for (int64_t i = 0; i < count; i += W) store<W>(to + i, leaky_relu.of(load<W>(x + i)));
-}
-
-template <int W, typename S>
-void gate_floats(const S* grad, const S* out, float slope, int64_t rows, int64_t width, float* gated, float* sums) {
-  const LeakyReluLanes<W> leaky_relu(slope);
-  for (int64_t n = 0; n < width; ++n) sums[n] = 0;
-  for (int64_t r = 0; r < rows; ++r) {
-    for (int64_t i = r * width; i < (r + 1) * width; i += W) {
-      const Floats<W> passed = leaky_relu.of_gradient(load<W>(grad + i), load<W>(out + i));
-      store<W>(gated + i, passed);
-      float* sum = sums + (i - r * width);
-      store<W>(sum, load<W>(sum) + passed);
-    }
-  }
-}
-
-// Vectors of N lanes, then of fewer: `count` is short, and no vector may write into the next voxel's numbers.
-template <int N>
-WELKIN_INLINE void add_numbers(const float* from, int64_t count, float* to) {
-  int64_t i = 0;
-  for (; i + N <= count; i += N) store<N>(to + i, load<N>(to + i) + load<N>(from + i));
-  if constexpr (N > 2) {
-    if (i < count) add_numbers<N / 2>(from + i, count - i, to + i);
-  } else {
-    if (i < count) to[i] += from[i];
-  }
-}
-
-// Goes along the line step by step, adding all voxels that reach a step. Voxel by voxel, each would wait for the memory that
-// the previous one has just written.
-template <int W>
-void scatter_line(const float* from, const LineScatter& rule, float* line) {
-  constexpr int kLanes = W < 8 ? W : 8;
-  const int64_t reach = (rule.segment + rule.step - 1) / rule.step;
-  for (int64_t at = 0; at < rule.voxels + reach - 1; ++at) {
-    for (int64_t j = reach - 1; j >= 0; --j) {
-      if (at < j || at - j >= rule.voxels) continue;
-      const int64_t left = rule.segment - j * rule.step;
-      add_numbers<kLanes>(from + (at - j) * rule.from_stride + j * rule.step, left < rule.step ? left : rule.step,
-                          line + at * rule.step);
-    }
-  }
 }
 
 template <int W, typename S>

@@ -20,7 +20,9 @@ TEST(ConvolutionForm, TakesWhatItsTilesFit) {
   EXPECT_FALSE(convolution_cpu_supports(x(16), weight(5, 16), ConvolutionKind::Strided));
   EXPECT_TRUE(convolution_cpu_supports(x(16), weight(16, 5), ConvolutionKind::Transposed));
   EXPECT_FALSE(convolution_cpu_supports(x(5), weight(5, 16), ConvolutionKind::Transposed));
-  EXPECT_FALSE(convolution_cpu_supports(at::TensorList{x(4), x(4)}, weight(16, 8), ConvolutionKind::Strided));
+  EXPECT_TRUE(convolution_cpu_supports(at::TensorList{x(4), x(4)}, weight(16, 8), ConvolutionKind::Strided));
+  EXPECT_FALSE(convolution_cpu_supports(at::TensorList{x(8), x(12)}, weight(20, 8), ConvolutionKind::Transposed));
+  EXPECT_TRUE(convolution_cpu_supports(x(16), weight(8, 16), ConvolutionKind::Strided)) << "half a vector";
   for (const bool widens : {false, true}) {
     const UpcastMatmulGuard rule(widens);
     EXPECT_EQ(convolution_cpu_supports(x(16).to(at::kHalf), weight(16, 16), ConvolutionKind::Strided), widens);

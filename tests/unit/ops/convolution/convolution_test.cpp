@@ -16,11 +16,11 @@
 #include <algorithm>
 #include <limits>
 #include <memory>
-#include <ostream>
 #include <string_view>
 #include <utility>
 #include <vector>
 
+#include "convolution_cases.h"
 #include "gradient_check.h"
 #include "on_instruction_set.h"
 #include "ops/base/instruction_set.h"
@@ -30,69 +30,6 @@
 
 namespace welkin::ops {
 namespace {
-
-struct ConvolutionCase {
-  int64_t batch, in, out;
-  BoxShape box, kernel;
-  ConvolutionParams rule;
-  double slope = 1.0;
-  int64_t second = 0;  // channels of a second tensor
-  friend std::ostream& operator<<(std::ostream& to, const ConvolutionCase& c) {
-    return to << c.batch << " x " << c.in << "->" << c.out << ", " << c.box[0] << 'x' << c.box[1] << 'x' << c.box[2] << " kernel "
-              << c.kernel[0] << c.kernel[1] << c.kernel[2] << " stride " << c.rule.stride[0] << " slope " << c.slope << " second "
-              << c.second;
-  }
-};
-
-const BoxShape kFour{4, 4, 4};
-const ConvolutionParams kHalving{{2, 2, 2}, {1, 1, 1}};
-// The U-Net's shapes down to the last voxel, channels with every tail of a panel, depth beyond a block, and other kernels.
-const std::vector<ConvolutionCase> kConvolutionCases{
-    {2, 16, 16, {8, 8, 8}, kFour, kHalving},
-    {1, 32, 48, {4, 6, 10}, kFour, kHalving},
-    {4, 48, 80, {2, 2, 2}, kFour, kHalving},
-    {1, 288, 64, {4, 4, 4}, kFour, kHalving},
-    {3, 16, 144, {5, 7, 9}, kFour, kHalving},
-    {2, 16, 32, {5, 4, 6}, {3, 3, 3}, {{1, 1, 1}, {1, 1, 1}}},
-    {1, 32, 16, {6, 7, 8}, {2, 3, 1}, {{3, 2, 1}, {0, 2, 0}}},
-    {2, 16, 32, {8, 8, 8}, kFour, kHalving, 0.01},
-    {2, 32, 16, {4, 4, 4}, kFour, kHalving, 0.0, 48},
-    {1, 272, 80, {2, 4, 2}, kFour, kHalving, 0.01, 16},
-    {1, 16, 16, {1, 1, 150}, {1, 1, 3}, {{1, 1, 1}, {0, 0, 1}}},
-    {1, 32, 16, {1, 2, 600}, {1, 2, 3}, {{1, 1, 1}, {0, 0, 1}}},
-};
-
-// Few channels on the fine grid: of the input downwards, of the result upwards.
-const std::vector<ConvolutionCase> kNarrowDown{
-    {2, 4, 64, {8, 8, 8}, kFour, kHalving, 0.01},
-    {1, 1, 16, {4, 4, 4}, kFour, kHalving},
-    {3, 5, 80, {7, 9, 11}, {3, 2, 3}, {{2, 1, 3}, {1, 0, 2}}, 0.5},
-    {1, 20, 48, {6, 5, 4}, {3, 3, 3}, {{1, 1, 1}, {1, 1, 1}}},
-    {1, 3, 144, {20, 20, 40}, kFour, kHalving, 0.01},
-};
-const std::vector<ConvolutionCase> kNarrowUp{
-    {2, 64, 5, {4, 4, 4}, kFour, kHalving, 1.0, 64},
-    {1, 16, 1, {2, 3, 5}, kFour, kHalving},
-    {3, 80, 3, {3, 4, 5}, {3, 2, 3}, {{2, 1, 3}, {1, 0, 2}}, 0.5},
-    {1, 288, 20, {4, 3, 5}, {3, 3, 3}, {{1, 1, 1}, {1, 1, 1}}, 1.0, 16},
-    {1, 16, 5, {8, 8, 16}, kFour, kHalving, 0.01},
-};
-
-// Pieces of a box: the padding differs from end to end.
-const std::vector<ConvolutionCase> kUnequalEnds{
-    {1, 16, 32, {4, 5, 6}, kFour, {{2, 2, 2}, {1, 0, 2}, BoxShape{0, 1, 1}}, 0.01},
-    {2, 32, 16, {3, 4, 2}, kFour, {{2, 1, 2}, {1, 3, 0}, BoxShape{2, 0, 3}}, 1.0, 16},
-    {1, 16, 16, {3, 3, 3}, {3, 3, 3}, {{2, 1, 2}, {0, 2, 1}, BoxShape{2, 2, 0}}},
-};
-const std::vector<ConvolutionCase> kUnequalNarrowDown{
-    {1, 4, 32, {6, 4, 7}, kFour, {{2, 2, 2}, {1, 0, 2}, BoxShape{0, 1, 1}}, 0.01},
-    {2, 5, 16, {3, 3, 5}, {3, 2, 3}, {{2, 1, 3}, {0, 1, 2}, BoxShape{1, 0, 0}}},
-};
-const std::vector<ConvolutionCase> kUnequalNarrowUp{
-    {2, 64, 5, {2, 4, 3}, kFour, {{2, 2, 2}, {2, 0, 1}, BoxShape{3, 2, 0}}, 1.0, 64},
-    {1, 16, 3, {4, 2, 2}, {3, 2, 3}, {{2, 1, 3}, {0, 1, 2}, BoxShape{1, 0, 2}}, 0.5},
-};
-const ConvolutionCase kPointsAdded{1, 16, 32, {2, 3, 4}, kFour, {{2, 2, 2}, {1, 0, 1}, BoxShape{-1, 1, -1}}, 0.01};
 
 using ConvolutionForm = at::Tensor (*)(at::TensorList, const at::Tensor&, const at::Tensor&, const ConvolutionParams&,
                                        const LeakyRelu&);
@@ -200,6 +137,13 @@ TEST_P(ConvolutionOnSet, FewChannelsOfTheFineGrid) {
   for (const ConvolutionCase& c : kNarrowUp) expect_same(c, true);
 }
 
+TEST_P(ConvolutionOnSet, MultiplesOfHalfAVector) {
+  for (const bool up : {false, true}) {
+    for (const ConvolutionCase& c : kHalfVectors) expect_same(c, up);
+    for (const ConvolutionCase& c : up ? kHalfVectorsUp : kHalfVectorsDown) expect_same(c, up);
+  }
+}
+
 TEST_P(ConvolutionOnSet, ATransposedOneWithUnequalEnds) {
   for (const ConvolutionCase& c : kUnequalEnds) expect_same(c, true);
   for (const ConvolutionCase& c : kUnequalNarrowUp) expect_same(c, true);
@@ -217,6 +161,8 @@ TEST_P(ConvolutionOnSet, OfWidenedBfloat16) {
   for (const bool up : {false, true}) {
     for (const ConvolutionCase& c : kConvolutionCases) expect_same(c, up, at::kBFloat16);
     for (const ConvolutionCase& c : up ? kNarrowUp : kNarrowDown) expect_same(c, up, at::kBFloat16);
+    for (const ConvolutionCase& c : kHalfVectors) expect_same(c, up, at::kBFloat16);
+    for (const ConvolutionCase& c : up ? kHalfVectorsUp : kHalfVectorsDown) expect_same(c, up, at::kBFloat16);
   }
 }
 

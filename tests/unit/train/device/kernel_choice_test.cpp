@@ -48,12 +48,12 @@ TEST_F(KernelChoices, AreThoseThatRun) {
   EXPECT_TRUE(kernel_choice(config, model::ModelEntry{}, at::kCPU).contains("kernels.attention")) << "it may have both";
   EXPECT_TRUE(kernel_choice(config, model::ModelEntry{}, at::kCPU).contains("kernels.convolutions"));
   const model::ModelEntry with_convolutions{.build = {}, .has_attention = false, .has_convolutions = true};
-  EXPECT_EQ(kernel_choice(config, with_convolutions, at::kCPU).at("kernels.convolutions"), "welkin for multiples of 16");
+  EXPECT_EQ(kernel_choice(config, with_convolutions, at::kCPU).at("kernels.convolutions"), "welkin for multiples of 8");
   EXPECT_FALSE(kernel_choice(config, with_convolutions, at::kCPU).contains("kernels.attention"));
   config.precision.amp_mode = config::AmpMode::Bf16;
   for (const bool widens : {false, true}) {
     const ops::UpcastMatmulGuard rule(widens);
-    EXPECT_EQ(kernel_choice(config, with_convolutions, at::kCPU).at("kernels.convolutions"), "welkin for multiples of 16")
+    EXPECT_EQ(kernel_choice(config, with_convolutions, at::kCPU).at("kernels.convolutions"), "welkin for multiples of 8")
         << "in float32, on any set";
     EXPECT_EQ(kernel_choice(config, with_convolutions, at::kCPU).at("kernels.gemm"), widens ? "mkl in float32" : "mkl");
   }
