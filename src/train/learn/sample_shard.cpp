@@ -59,8 +59,10 @@ std::optional<data::Region> SampleShard::region() const {
 at::Tensor SampleShard::cut(const at::Tensor& values, const Piece& piece) {
   const auto num_dims = static_cast<int64_t>(piece.begin.size());
   at::Tensor part = values;
-  for (int64_t dim = 0; dim < num_dims; ++dim) {
-    part = part.narrow(dim - num_dims, piece.begin[static_cast<size_t>(dim)], piece.extent[static_cast<size_t>(dim)]);
+  for (int64_t dim = -num_dims; dim < 0; ++dim) {
+    const auto axis = static_cast<size_t>(num_dims + dim);
+    if (piece.extent[axis] == part.size(dim)) continue;  // autograd would fill zeros and copy for an axis that is whole
+    part = part.narrow(dim, piece.begin[axis], piece.extent[axis]);
   }
   return part;
 }
