@@ -56,6 +56,7 @@ def main(arguments):
     specification.loader.exec_module(module)
     suite = unittest.defaultTestLoader.loadTestsFromModule(module)
     result = unittest.TextTestRunner(resultclass=Recorder, verbosity=2).run(suite)
+    pathlib.Path(path).parent.mkdir(parents=True, exist_ok=True)
     report(result).write(path)
     return 0 if result.wasSuccessful() else 1
 
