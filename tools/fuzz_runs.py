@@ -27,7 +27,7 @@ FIELDS = ["fuzzer", *SUMS, *MOST]
 # checkpoint_index_fuzz. Inputs are short, but for a format of pages; a few characters of a list of hosts stand for thousands.
 ASAN = "malloc_context_size=0:quarantine_size_mb=16"
 OPTIONS = ["-timeout=10", "-rss_limit_mb=2048", "-entropic=0", "-print_final_stats=1"]
-LONGEST, LONGEST_OF = 4096, {"launch_list_fuzz": 256}
+LONGEST, LONGEST_OF = 1024, {"launch_list_fuzz": 256}
 
 
 def totals():
