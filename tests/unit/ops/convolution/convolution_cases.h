@@ -48,6 +48,7 @@ inline const std::vector<ConvolutionCase> kNarrowDown{
     {3, 5, 80, {7, 9, 11}, {3, 2, 3}, {{2, 1, 3}, {1, 0, 2}}, 0.5},
     {1, 20, 48, {6, 5, 4}, {3, 3, 3}, {{1, 1, 1}, {1, 1, 1}}},
     {1, 3, 144, {20, 20, 40}, kFour, kHalving, 0.01},
+    {1, 5, 16, {4, 4, 6}, kFour, kHalving, 0.01, 11},
 };
 inline const std::vector<ConvolutionCase> kNarrowUp{
     {2, 64, 5, {4, 4, 4}, kFour, kHalving, 1.0, 64},
@@ -69,7 +70,6 @@ inline const std::vector<ConvolutionCase> kHalfVectorsDown{
     {2, 4, 8, {8, 8, 8}, kFour, kHalving, 0.01},
     {1, 16, 8, {4, 4, 6}, kFour, kHalving, 0.01, 32},
     {1, 3, 40, {20, 20, 40}, kFour, kHalving, 0.01},
-    {1, 5, 16, {4, 4, 6}, kFour, kHalving, 0.01, 11},
 };
 inline const std::vector<ConvolutionCase> kHalfVectorsUp{
     {2, 8, 5, {4, 4, 4}, kFour, kHalving, 1.0, 8},
