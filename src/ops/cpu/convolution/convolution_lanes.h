@@ -38,7 +38,7 @@ class LeakyReluLanes {
 
 // True if a width may be a multiple of half a vector: the last 8 channels then have a vector of their own.
 template <int W, typename T>
-constexpr bool kEndsWithHalf = W == 2 * kFloatMultiple&& std::is_same_v<T, float>;
+constexpr bool kEndsWithHalf = (W == 2 * kFloatMultiple) && std::is_same_v<T, float>;
 
 // Calls body(lanes, i) for vectors of W lanes from 0 on, and for one of 8 at the end if `count`, a multiple of 8, is none of W.
 template <int W, typename Body>
