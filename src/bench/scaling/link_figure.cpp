@@ -9,6 +9,7 @@ namespace welkin::bench {
 namespace {
 
 constexpr int64_t kLinkRepeats = 7;
+constexpr int64_t kLinkTurns = 11;
 constexpr double kUnlimited = 1e15;  // bytes per second
 
 }  // namespace
@@ -26,23 +27,25 @@ LinkFigure measure_link(const std::function<void()>& step, const std::function<v
   std::vector<double> computing;
   for (int64_t i = 0; i < kLinkRepeats; ++i) computing.push_back(seconds_together(all, silent));
   figure.link_s = link_share * median_of(computing);
-  std::vector<double> over_link, by_gloo, alone;
-  for (int64_t i = 0; i < kLinkRepeats; ++i) {
-    link.bytes_per_second = static_cast<double>(figure.bytes_per_step) / figure.link_s;
-    over_link.push_back(seconds_together(all, step));
-    link.bytes_per_second = kUnlimited;
-    alone.push_back(seconds_together(all, silent));
-    by_gloo.push_back(seconds_together(all, step));
-  }
-  figure.step_s = median_of(over_link);
-  figure.compute_s = median_of(alone);
-  figure.gloo_step_s = median_of(by_gloo);
+  const auto time = [&](const std::function<void()>& work, double bytes_per_second) {
+    link.bytes_per_second = bytes_per_second;
+    return seconds_together(all, work);
+  };
+  const double rate = static_cast<double>(figure.bytes_per_step) / figure.link_s;
+  const LinkTurns turns = measure_turns(
+      kLinkTurns, [&] { return time(step, rate); }, [&] { return time(silent, kUnlimited); },
+      [&] { return time(step, kUnlimited); });
+  figure.step_s = turns.step_s;
+  figure.compute_s = turns.compute_s;
+  figure.gloo_step_s = turns.gloo_step_s;
+  figure.added_s = turns.added_s;
   return figure;
 }
 
 nlohmann::ordered_json link_json(const LinkFigure& figure) {
-  return {{"bytes_per_step", figure.bytes_per_step}, {"link_s", figure.link_s}, {"compute_s", figure.compute_s},
-          {"gloo_step_s", figure.gloo_step_s},       {"step_s", figure.step_s}, {"added_fraction", figure.added_fraction()}};
+  return {{"bytes_per_step", figure.bytes_per_step},  {"link_s", figure.link_s}, {"compute_s", figure.compute_s},
+          {"gloo_step_s", figure.gloo_step_s},        {"step_s", figure.step_s}, {"added_s", figure.added_s},
+          {"added_fraction", figure.added_fraction()}};
 }
 
 }  // namespace welkin::bench

@@ -18,8 +18,9 @@ struct LinkFigure {
   double compute_s = 0;        // a step whose calls send nothing
   double gloo_step_s = 0;      // over Gloo alone
   double step_s = 0;           // over the link
-  // The time that the link adds to Gloo's, over the link's time. Below 1 if calls are hidden behind computation or behind Gloo.
-  double added_fraction() const { return (step_s - gloo_step_s) / link_s; }
+  double added_s = 0;          // that the link adds to Gloo's, of pairs of steps that follow each other
+  // Over the link's time. Below 1 if calls are hidden behind computation or behind Gloo.
+  double added_fraction() const { return added_s / link_s; }
 };
 
 // `step` sends over the link, which all ranks' connection uses; `silent` is the same step with groups that send nothing. The

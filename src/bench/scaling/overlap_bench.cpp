@@ -21,8 +21,9 @@
 namespace welkin::bench {
 namespace {
 
-constexpr int64_t kFigureRepeats = 5;
-constexpr double kNoLimit = 1e15;  // bytes per second
+constexpr int64_t kFigureRepeats = 5;  // of a sum alone
+constexpr int64_t kFigureTurns = 11;   // a step varies by as much as the link adds to it
+constexpr double kNoLimit = 1e15;      // bytes per second
 
 // The tenth percentile: in these repetitions other processes of the machine did not interfere.
 double undisturbed(std::vector<double> values) {
@@ -34,6 +35,13 @@ double undisturbed(std::vector<double> values) {
 void set_link(parallel::EmulatedLink& link, double bytes_per_second) {
   link.latency_s = 0;
   link.bytes_per_second = bytes_per_second;
+}
+
+void set_turns(OverlapResult& figure, const LinkTurns& turns) {
+  figure.step_s = turns.step_s;
+  figure.compute_s = turns.compute_s;
+  figure.gloo_step_s = turns.gloo_step_s;
+  figure.added_s = turns.added_s;
 }
 
 // Steps of a ViT in turns: over the link, without exchange, and over Gloo alone, so that other load meets all alike.
@@ -69,19 +77,19 @@ class OverlapRig {
 
  private:
   void run_turns(OverlapResult& figure) {
-    std::vector<double> over_link, exposed, alone, by_gloo;
-    for (int64_t i = 0; i < kFigureRepeats; ++i) {
-      set_link(link_, static_cast<double>(figure.gradient_bytes) / figure.link_s);
-      over_link.push_back(seconds_of([&] { step(true); }));
+    const auto time = [&](bool exchanges, double bytes_per_second) {
+      set_link(link_, bytes_per_second);
+      return seconds_of([&] { step(exchanges); });
+    };
+    std::vector<double> exposed;
+    const auto over_link = [&] {
+      const double seconds = time(true, static_cast<double>(figure.gradient_bytes) / figure.link_s);
       exposed.push_back(-of_slowest(replicas_, -after_gradients_));  // the last rank's: others wait for its gradients, too
-      set_link(link_, kNoLimit);
-      alone.push_back(seconds_of([&] { step(false); }));
-      by_gloo.push_back(seconds_of([&] { step(true); }));
-    }
-    figure.step_s = median_of(over_link);
+      return seconds;
+    };
+    set_turns(figure, measure_turns(
+                          kFigureTurns, over_link, [&] { return time(false, kNoLimit); }, [&] { return time(true, kNoLimit); }));
     figure.exposed_s = median_of(exposed);
-    figure.compute_s = median_of(alone);
-    figure.gloo_step_s = median_of(by_gloo);
   }
 
   void step(bool exchanges) {
@@ -149,22 +157,20 @@ OverlapResult measure_sharded_overlap(const OverlapProblem& problem, const model
   time(sending), time(silent);
   OverlapResult figure{.gradient_bytes = sending.gradient_bytes()};
   const at::Tensor flat = at::zeros({figure.gradient_bytes / 4});
-  std::vector<double> gloo, over_link, alone, by_gloo;
+  std::vector<double> gloo;
   for (int64_t i = 0; i < kFigureRepeats; ++i)
     gloo.push_back(seconds_together(shards, [&] { all_reduce_in_place(shards, flat); }));
   figure.gloo_s = median_of(gloo);
-  for (int64_t i = 0; i < kFigureRepeats; ++i) {
+  const auto over_link = [&] {
     set_link(link, static_cast<double>(figure.gradient_bytes) / (problem.slower * figure.gloo_s));
     const int64_t before = link.busy_ns;
-    over_link.push_back(time(sending));
+    const double seconds = time(sending);
     figure.link_s = 1e-9 * static_cast<double>(link.busy_ns - before);
     set_link(link, kNoLimit);
-    alone.push_back(time(silent));
-    by_gloo.push_back(time(sending));
-  }
-  figure.step_s = median_of(over_link);
-  figure.compute_s = median_of(alone);
-  figure.gloo_step_s = median_of(by_gloo);
+    return seconds;
+  };
+  set_turns(figure, measure_turns(
+                        kFigureTurns, over_link, [&] { return time(silent); }, [&] { return time(sending); }));
   figure.exposed_s = std::max(0.0, figure.step_s - figure.compute_s);
   return figure;
 }
@@ -197,6 +203,7 @@ nlohmann::ordered_json overlap_json(const OverlapResult& figure) {
           {"link_s", figure.link_s},
           {"exposed_s", figure.exposed_s},
           {"hidden_fraction", figure.hidden_fraction()},
+          {"added_s", figure.added_s},
           {"added_fraction", figure.added_fraction()},
           {"compute_s", figure.compute_s},
           {"step_s", figure.step_s},
