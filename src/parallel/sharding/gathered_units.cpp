@@ -13,9 +13,6 @@
 namespace welkin::parallel {
 namespace {
 
-// Size from which a tensor gets its own message: packing would need as much memory again, and two copies.
-constexpr size_t kLeastOfOwn = 1 << 20;
-
 c10::StorageImpl& storage_of(const at::Tensor& tensor) { return *tensor.storage().unsafeGetStorageImpl(); }
 
 // A separate tensor over the same storage. Writes to it do not count as changes of the parameter, of which autograd may have
@@ -37,6 +34,19 @@ void give_memory(const at::Tensor& tensor) {
   storage.set_data_ptr_noswap(allocator->allocate(bytes));
   storage.set_nbytes(bytes);
 }
+
+// Rows in runs of one element type, in order.
+std::vector<std::vector<ParamRow*>> runs_of_one_type(const std::vector<ParamRow*>& rows) {
+  std::vector<std::vector<ParamRow*>> runs;
+  for (ParamRow* row : rows) {
+    if (runs.empty() || runs.back().front()->local.scalar_type() != row->local.scalar_type()) runs.emplace_back();
+    runs.back().push_back(row);
+  }
+  return runs;
+}
+
+// Whether its memory is a message: pieces of equal length, in the parameter's type.
+bool is_memory(const ParamRow& row) { return row.split.is_even() && !row.gathered_as; }
 
 std::vector<ParamRow*> trained_of(const std::vector<ParamRow*>& rows) {
   std::vector<ParamRow*> trained = rows;
@@ -68,9 +78,9 @@ void GatheredUnits::add(const WeightUnit& unit) {
     std::vector<ParamRow*> packed;
     for (ParamRow* row : rows) {
       row->split = MemorySplit(row->local, group_.size(), row->split_block);
-      const bool is_direct = row->split.is_even() && !row->gathered_as && row->local.nbytes() >= kLeastOfOwn;
-      (is_direct ? added.direct : packed).push_back(row);
+      (is_memory(*row) && row->local.nbytes() >= ShardBucket::kLeastOfOwn ? added.direct : packed).push_back(row);
     }
+    if (packed.size() == 1 && is_memory(*packed.front())) added.direct.push_back(std::exchange(packed, {}).front());
     for (ParamRow* row : added.direct) added.direct_memories.push_back(shard_weights(*row));
     if (!packed.empty()) added.bucket = ShardBucket(std::move(packed), group_.size());
     for (ParamRow* row : added.bucket.rows()) added.memories.push_back(shard_weights(*row));
@@ -121,7 +131,7 @@ void GatheredUnits::start(Unit& unit) {
   }
   if (!unit.bucket.rows().empty()) {
     const at::Tensor part = unit.bucket.packed_pieces();
-    unit.all = unit.bucket.room_for_all();
+    unit.all = unit.bucket.room_for_all(unit.memories);
     unit.transfers.push_back(start_all_gather_into(group_, unit.all, part));
   }
   unit.place = Place::UnderWay;

@@ -65,6 +65,7 @@ int64_t ShardBucket::bytes() const {
 at::Tensor ShardBucket::packed_pieces() const {
   const at::NoGradGuard no_grad;
   const bool is_bytes = !byte_places_.empty();
+  if (is_memory() && !is_bytes) return rows_.front()->shard.detach().reshape({-1});
   at::Tensor part = is_bytes ? at::empty({byte_length_}, options().dtype(at::kByte)) : at::empty({length_}, options());
   for (size_t i = 0; i < rows_.size(); ++i) {
     const at::Tensor& shard = rows_[i]->shard;
@@ -77,7 +78,8 @@ at::Tensor ShardBucket::packed_pieces() const {
   return part;
 }
 
-at::Tensor ShardBucket::room_for_all() const {
+at::Tensor ShardBucket::room_for_all(const std::vector<at::Tensor>& memories) const {
+  if (is_memory() && byte_places_.empty()) return memories.front().view({members_, length_});
   if (byte_places_.empty()) return at::empty({members_, length_}, options());
   return at::empty({members_, byte_length_}, options().dtype(at::kByte));
 }
@@ -90,6 +92,7 @@ at::Tensor ShardBucket::arrived_piece(const at::Tensor& all, size_t row, int64_t
 
 void ShardBucket::unpack_whole(const at::Tensor& all, const std::vector<at::Tensor>& memories, int64_t member) const {
   const at::NoGradGuard no_grad;
+  if (is_memory() && byte_places_.empty()) return;
   for (size_t i = 0; i < rows_.size(); ++i) {
     const MemorySplit& split = rows_[i]->split;
     const bool is_view = !rows_[i]->keeps_shard();
@@ -106,6 +109,11 @@ void ShardBucket::unpack_whole(const at::Tensor& all, const std::vector<at::Tens
 
 at::Tensor ShardBucket::packed_gradients(at::ScalarType dtype) const {
   const at::NoGradGuard no_grad;
+  if (const at::Tensor& gradient = rows_.front()->local.grad(); is_memory() && gradient.defined()) {
+    const at::Tensor all = gradient_memory(*rows_.front()).view({members_, length_}).to(dtype);
+    rows_.front()->local.mutable_grad() = at::Tensor();
+    return all;
+  }
   at::Tensor all = at::empty({members_, length_}, options().dtype(dtype));
   for (size_t i = 0; i < rows_.size(); ++i) {
     const MemorySplit& split = rows_[i]->split;
@@ -144,13 +152,16 @@ void ShardBucket::add_gradients(const at::Tensor& part, int64_t member) const {
   }
 }
 
-std::vector<std::vector<ParamRow*>> runs_of_one_type(const std::vector<ParamRow*>& rows) {
-  std::vector<std::vector<ParamRow*>> runs;
+std::vector<std::vector<ParamRow*>> rows_of_messages(const std::vector<ParamRow*>& rows) {
+  std::vector<std::vector<ParamRow*>> messages;
+  bool is_open = false;  // whether the last one takes more
   for (ParamRow* row : rows) {
-    if (runs.empty() || runs.back().front()->local.scalar_type() != row->local.scalar_type()) runs.emplace_back();
-    runs.back().push_back(row);
+    const bool is_own = row->split.is_even() && row->local.nbytes() >= ShardBucket::kLeastOfOwn;
+    if (!is_open || is_own || messages.back().front()->local.scalar_type() != row->local.scalar_type()) messages.emplace_back();
+    messages.back().push_back(row);
+    is_open = !is_own;
   }
-  return runs;
+  return messages;
 }
 
 }  // namespace welkin::parallel

@@ -27,7 +27,7 @@ std::optional<at::ScalarType> travelling_type(GradientDtype dtype) {
 
 std::vector<ShardBucket> buckets_of(const std::vector<ParamRow*>& rows, int64_t members) {
   std::vector<ShardBucket> buckets;
-  for (std::vector<ParamRow*>& run : runs_of_one_type(rows)) buckets.emplace_back(std::move(run), members);
+  for (std::vector<ParamRow*>& run : rows_of_messages(rows)) buckets.emplace_back(std::move(run), members);
   return buckets;
 }
 

@@ -7,6 +7,15 @@
 #include <utility>
 
 namespace welkin::parallel {
+namespace {
+
+std::vector<at::Tensor> memories_of(const ShardBucket& bucket) {
+  std::vector<at::Tensor> memories;
+  for (const ParamRow* row : bucket.rows()) memories.push_back(memory_of(row->local));
+  return memories;
+}
+
+}  // namespace
 
 UpdatedUnits::UpdatedUnits(const std::vector<WeightUnit>& units, const Group& group, int64_t prefetch)
     : group_(group), prefetch_(static_cast<size_t>(prefetch)) {
@@ -19,14 +28,15 @@ UpdatedUnits::UpdatedUnits(const std::vector<WeightUnit>& units, const Group& gr
   sent_ = landed_ = units_.size();
 }
 
-// A message has one element type.
 void UpdatedUnits::add(const WeightUnit& unit, bool is_outside) {
   std::vector<ParamRow*> trained = unit.rows;
   std::erase_if(trained, [](const ParamRow* row) { return !row->shard.defined(); });
-  for (std::vector<ParamRow*>& rows : runs_of_one_type(trained)) {
-    units_.push_back({.bucket = ShardBucket(std::move(rows), group_.size()), .all = {}});
+  if (trained.empty()) return;
+  Unit& messages = units_.emplace_back();
+  for (std::vector<ParamRow*>& rows : rows_of_messages(trained)) {
+    messages.push_back({.bucket = ShardBucket(std::move(rows), group_.size()), .all = {}});
   }
-  if (is_outside || trained.empty()) return;
+  if (is_outside) return;
   unit.site->install([this, end = units_.size()](model::Tensors in, const model::Body& body) {
     need(end);
     return body(std::move(in));
@@ -44,12 +54,21 @@ void UpdatedUnits::before_forward() { need(num_outside_); }
 
 void UpdatedUnits::complete() { need(units_.size()); }
 
+void UpdatedUnits::send(Message& message) const {
+  const at::Tensor part = message.bucket.packed_pieces();
+  message.all = message.bucket.room_for_all(memories_of(message.bucket));
+  message.transfer = start_all_gather_into(group_, message.all, part);
+}
+
+void UpdatedUnits::land(Message& message) const {
+  message.transfer.wait();
+  message.bucket.unpack_whole(message.all, memories_of(message.bucket), group_.group_rank());
+  message.all = at::Tensor();
+}
+
 void UpdatedUnits::send_until(size_t end) {
   for (; sent_ < std::min(end, units_.size()); ++sent_) {
-    Unit& unit = units_[sent_];
-    const at::Tensor part = unit.bucket.packed_pieces();
-    unit.all = unit.bucket.room_for_all();
-    unit.transfer = start_all_gather_into(group_, unit.all, part);
+    for (Message& message : units_[sent_]) send(message);
   }
 }
 
@@ -57,12 +76,7 @@ void UpdatedUnits::need(size_t end) {
   const at::NoGradGuard no_grad;
   while (landed_ < end) {
     send_until(landed_ + 1 + prefetch_);
-    Unit& unit = units_[landed_++];
-    unit.transfer.wait();
-    std::vector<at::Tensor> memories;
-    for (const ParamRow* row : unit.bucket.rows()) memories.push_back(memory_of(row->local));
-    unit.bucket.unpack_whole(unit.all, memories, group_.group_rank());
-    unit.all = at::Tensor();
+    for (Message& message : units_[landed_++]) land(message);
   }
 }
 

@@ -28,15 +28,18 @@ class UpdatedUnits {
   void complete();        // on return, all weights are whole
 
  private:
-  struct Unit {
+  struct Message {
     ShardBucket bucket;
     at::Tensor all;
     Transfer transfer{};
   };
+  using Unit = std::vector<Message>;
 
   void add(const WeightUnit& unit, bool is_outside);
   void send_until(size_t end);
   void need(size_t end);
+  void send(Message& message) const;
+  void land(Message& message) const;
 
   Group group_;
   size_t prefetch_;

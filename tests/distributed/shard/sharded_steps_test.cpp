@@ -62,6 +62,19 @@ const parallel::RankTest kSame("sharded_steps", [](parallel::Connection& connect
   expect_same_steps(connection, config);
 });
 
+// Parameters of a MiB and more, which are sent from their own memory.
+const parallel::RankTest kLarge("sharded_steps_of_large_parameters", [](parallel::Connection& connection) {
+  const ScratchFolder root;
+  config::RunConfig config = tiny_config(root.path());
+  config.model.embed_dim = 256;
+  config.model.depth = 1;
+  config.loop.micro_batch_size = 4;
+  expect_same_steps(connection, config);
+  config.precision.amp_mode = config::AmpMode::Bf16;
+  config.parallel.shard_gather_dtype = config::GatherDtype::Bf16;
+  expect_same_steps(connection, config);
+});
+
 // Of nine samples the third step has one, and so one of two ranks none: it walks through zeros.
 const parallel::RankTest kSeveralSteps("sharded_steps_of_the_model", [](parallel::Connection& connection) {
   const ScratchFolder root;
@@ -279,6 +292,7 @@ const parallel::RankTest kLowBytes("sharded_gather_bytes", [](parallel::Connecti
 });
 
 TEST(ShardedSteps, HaveTheBitsOfWholeStatesOnTwoRanks) { parallel::run_on_ranks("sharded_steps", 2); }
+TEST(ShardedSteps, HaveTheBitsOfWholeStatesForLargeParameters) { parallel::run_on_ranks("sharded_steps_of_large_parameters", 2); }
 TEST(ShardedSteps, EqualStepsOfReplicasWhereTheModelMakesSeveral) { parallel::run_on_ranks("sharded_steps_of_the_model", 2); }
 TEST(ShardedSteps, GatherRoundedWeightsOnTwoRanks) { parallel::run_on_ranks("sharded_gather_bf16", 2); }
 TEST(ShardedSteps, GatherRoundedWeightsOnFourRanks) { parallel::run_on_ranks("sharded_gather_bf16", 4); }
