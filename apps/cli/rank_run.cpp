@@ -27,12 +27,14 @@ namespace {
 
 const char* variable(const char* name) { return std::getenv(name); }
 
-bool wants_shared_memory() {
+parallel::SharedMemory wanted_shared_memory() {
   const char* said = variable("WELKIN_SHARED_MEMORY");
   const std::string choice = said != nullptr ? said : "auto";
-  if (choice == "auto" || choice == "off") return choice == "auto";
+  if (choice == "auto") return parallel::SharedMemory::Auto;
+  if (choice == "buffers") return parallel::SharedMemory::Buffers;
+  if (choice == "off") return parallel::SharedMemory::Off;
   throw ConfigError("launch", cat("no way for ranks of one host to exchange data: WELKIN_SHARED_MEMORY=", choice),
-                    "Choose auto, or off, which takes TCP");
+                    "Choose auto, buffers, which reads no other process's memory, or off, which takes TCP");
 }
 
 }  // namespace
@@ -114,7 +116,7 @@ parallel::WorldOptions world_options(std::chrono::milliseconds timeout) {
   options.secret = launch::job_secret(variable);
   if (const char* name = std::getenv("GLOO_SOCKET_IFNAME")) options.interface = name;
   options.on_hang = end_hanging_rank;
-  options.shared_memory = wants_shared_memory();
+  options.shared_memory = wanted_shared_memory();
   return options;
 }
 

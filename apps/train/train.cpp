@@ -85,7 +85,7 @@ int verb_train(Application& application, int argc, char** argv) {
   // The sums of one host's ranks would go on through shared memory after their connections are gone.
   const auto options_of = [&](const config::RunConfig& config) {
     parallel::WorldOptions options = world_options(config);
-    if (faults && faults->drops_connections()) options.shared_memory = false;
+    if (faults && faults->drops_connections()) options.shared_memory = parallel::SharedMemory::Off;
     return options;
   };
   if (!place.elastic.empty()) {

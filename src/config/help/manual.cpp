@@ -27,7 +27,9 @@ constexpr std::array kEnvironment{
     Row{"CUDA_VISIBLE_DEVICES", "GPUs that may be used"},
     Row{"NVIDIA_TF32_OVERRIDE", "0: no TF32, whatever the key tf32 says"},
     Row{"GLOO_SOCKET_IFNAME", "network interface over which processes on CPUs exchange data"},
-    Row{"WELKIN_SHARED_MEMORY", "auto: processes of one host sum and gather in memory that they share; off: over TCP"},
+    Row{"WELKIN_SHARED_MEMORY",
+        "auto: processes of one host sum and gather in memory that they share, and read long messages from each other's memory; "
+        "buffers: they do not read; off: over TCP"},
     Row{"MASTER_ADDR, MASTER_PORT", "where the processes of a run meet, where a launcher does not say it"},
 };
 

@@ -2,21 +2,24 @@
 #include "parallel/c10d/c10d_shared_gloo.h"
 
 #include <ATen/ops/empty.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <exception>
+#include <limits>
 #include <optional>
 #include <random>
 #include <utility>
 
+#include "parallel/shared_memory/member_memory.h"
 #include "parallel/shared_memory/segment.h"
 #include "parallel/shared_memory/shared_calls.h"
 
 namespace welkin::parallel {
 namespace {
 
-// Of longer gathers two ranks on busy cores took 1.3 to 1.6 times as long as over TCP, though three quarters of its processor
-// time; sums of the same size took half (docs/results/scaling.md).
+// Of longer gathers two ranks on busy cores took 1.3 to 1.6 times as long through the buffers as over TCP, though three quarters
+// of its processor time; sums of the same size took half (docs/results/scaling.md).
 constexpr size_t kLongestGather = size_t{4} << 20;
 
 std::byte* bytes_in(const at::Tensor& values) { return static_cast<std::byte*>(values.data_ptr()); }
@@ -49,11 +52,15 @@ std::vector<int64_t> bytes_of_parts(const at::Tensor& values, const std::vector<
 }  // namespace
 
 struct SharedGloo::Shared {
-  Shared(std::unique_ptr<Segment> memory, WaitLimits limits)
-      : segment(std::move(memory)), rounds(*segment, std::move(limits)), calls(rounds) {}
+  Shared(std::unique_ptr<Segment> memory, WaitLimits limits, std::vector<int64_t> processes)
+      : segment(std::move(memory)),
+        rounds(*segment, std::move(limits)),
+        longest_gather(processes.empty() ? kLongestGather : std::numeric_limits<size_t>::max()),
+        calls(rounds, std::move(processes)) {}
 
   std::unique_ptr<Segment> segment;
   Rounds rounds;
+  size_t longest_gather;
   SharedCalls calls;
   FinishingThread thread;  // first to end: it uses the others
 };
@@ -83,7 +90,8 @@ bool SharedGloo::all_say(bool own) {
 
 // The first member makes the memory, the others open it, each leaves a number there, and all look for everybody's. A process on
 // another host, or in another container, does not find it; one that finds other memory does not find the numbers.
-std::string SharedGloo::share_memory(bool wants, WaitLimits limits) {
+std::string SharedGloo::share_memory(SharedMemory wanted, WaitLimits limits) {
+  const bool wants = wanted != SharedMemory::Off;
   const SegmentShape shape = SegmentShape::of_members(getSize());
   std::unique_ptr<Segment> segment;
   std::string why;
@@ -120,8 +128,24 @@ std::string SharedGloo::share_memory(bool wants, WaitLimits limits) {
     is_shared = is_shared && greeting[0] == 1 && segment->greeting_of(member) == static_cast<uint64_t>(greeting[1]);
   }
   if (!all_say(is_shared)) return why.empty() ? "another member cannot open the first one's memory" : why;
-  shared_ = std::make_unique<Shared>(std::move(segment), std::move(limits));
+  shared_ = std::make_unique<Shared>(std::move(segment), std::move(limits), readable_processes(wanted == SharedMemory::Auto));
   return {};
+}
+
+// Each leaves a number in its own memory, and all try to read everybody's. Empty if anyone cannot.
+std::vector<int64_t> SharedGloo::readable_processes(bool wants) {
+  const auto number = static_cast<int64_t>(std::random_device()());
+  const auto said = gathered({::getpid(), reinterpret_cast<int64_t>(&number), number});  // NOLINT: for other processes
+  std::vector<int64_t> processes;
+  bool is_readable = wants;
+  for (const auto& member : said) {
+    int64_t found = 0;
+    const MemberBytes there{.process = member[0], .address = static_cast<uint64_t>(member[1])};
+    is_readable =
+        is_readable && read_memory(there, reinterpret_cast<std::byte*>(&found), sizeof found) == 0 && found == member[2];
+    processes.push_back(member[0]);
+  }
+  return all_say(is_readable) ? processes : std::vector<int64_t>{};
 }
 
 SharedGloo::WorkPtr SharedGloo::allreduce(std::vector<at::Tensor>& tensors, const c10d::AllreduceOptions& options) {
@@ -144,7 +168,7 @@ SharedGloo::WorkPtr SharedGloo::broadcast(std::vector<at::Tensor>& tensors, cons
 
 SharedGloo::WorkPtr SharedGloo::_allgather_base(at::Tensor& out, at::Tensor& in, const c10d::AllgatherOptions& options) {
   const bool fits = out.nbytes() == static_cast<size_t>(getSize()) * in.nbytes() && out.scalar_type() == in.scalar_type();
-  if (!shared_ || !fits || out.nbytes() > kLongestGather || !is_plain(out) || !is_plain(in)) {
+  if (!shared_ || !fits || out.nbytes() > shared_->longest_gather || !is_plain(out) || !is_plain(in)) {
     return DirectGloo::_allgather_base(out, in, options);
   }
   const auto gather = [this, whole = out, part = in] {

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "parallel/c10d/c10d_gloo.h"
+#include "parallel/comm/connection.h"
 #include "parallel/shared_memory/rounds.h"
 
 namespace welkin::parallel {
@@ -19,8 +20,8 @@ class SharedGloo : public DirectGloo {
   ~SharedGloo() override;
 
   // Every member calls it, once and before all other calls. They agree over Gloo: all of them share memory from then on, or none
-  // does. `wants`: whether this member would. Empty: they do; else why not.
-  std::string share_memory(bool wants, WaitLimits limits);
+  // does. `wanted`: what this member would. Empty: they do; else why not.
+  std::string share_memory(SharedMemory wanted, WaitLimits limits);
 
   WorkPtr allreduce(std::vector<at::Tensor>& tensors, const c10d::AllreduceOptions& options) override;
   WorkPtr broadcast(std::vector<at::Tensor>& tensors, const c10d::BroadcastOptions& options) override;
@@ -34,6 +35,7 @@ class SharedGloo : public DirectGloo {
 
   std::vector<std::vector<int64_t>> gathered(const std::vector<int64_t>& own);
   bool all_say(bool own);
+  std::vector<int64_t> readable_processes(bool wants);
 
   std::unique_ptr<Shared> shared_;  // null: everything goes over Gloo
 };

@@ -14,6 +14,13 @@
 
 namespace welkin::parallel {
 
+// How the members of a group exchange data that lies in the memory of one host.
+enum class SharedMemory {
+  Off,      // over the network
+  Buffers,  // through memory that they share
+  Auto,     // the same, and long messages are read from the members' own memory where the kernel allows it
+};
+
 struct ConnectOptions {
   int64_t rank = 0;
   int64_t world_size = 1;
@@ -34,8 +41,8 @@ struct ConnectOptions {
   std::function<void(const std::string&)> on_hang = {};
   // Whether the ranks have parted already, so that a failed call needs no explanation (an elastic job). Empty: never.
   std::function<bool()> is_over = {};
-  bool with_gpu = false;                    // this rank's tensors may lie on a GPU: groups have a back end for it (NCCL) too
-  bool shared_memory = true;                // collectives of members on one host go through memory that they share
+  bool with_gpu = false;  // this rank's tensors may lie on a GPU: groups have a back end for it (NCCL) too
+  SharedMemory shared_memory = SharedMemory::Auto;
   bool is_one_host = true;                  // all ranks of the job are on this host
   std::shared_ptr<EmulatedLink> link = {};  // for measuring: transfers end when this link would have carried them
 };

@@ -30,7 +30,7 @@ struct WorldOptions {
   std::shared_ptr<EmulatedLink> link = {};               // ConnectOptions::link
   std::function<bool()> is_over = {};                    // ConnectOptions::is_over
   bool with_gpu = false;                                 // ConnectOptions::with_gpu
-  bool shared_memory = true;                             // ConnectOptions::shared_memory
+  SharedMemory shared_memory = SharedMemory::Auto;       // ConnectOptions::shared_memory
 };
 
 class World {

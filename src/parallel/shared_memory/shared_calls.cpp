@@ -7,6 +7,7 @@
 #include <stdexcept>
 
 #include "core/text.h"
+#include "parallel/shared_memory/member_memory.h"
 
 namespace welkin::parallel {
 namespace {
@@ -17,6 +18,8 @@ enum class CallKind : uint64_t { AllReduce = 1, ReduceScatter, AllGather, Broadc
 constexpr int64_t kAtOnceBytes = 8192;
 // Pieces of members begin at cache lines.
 constexpr int64_t kLine = 64;
+// Of a member at a time: what is read stays in the second cache until it has been added.
+constexpr int64_t kReadPiece = int64_t{128} << 10;
 
 constexpr uint64_t call_of(CallKind kind, int64_t bytes, uint64_t detail = 0) {
   return static_cast<uint64_t>(bytes) * 0x9E3779B97F4A7C15 + static_cast<uint64_t>(kind) + (detail << 8);
@@ -46,12 +49,57 @@ struct SharedCalls::Sums {
   }
 };
 
+void SharedCalls::with_addresses(const std::byte* own, const std::function<void()>& work) {
+  const auto address = reinterpret_cast<uint64_t>(own);  // NOLINT: for other processes
+  std::memcpy(rounds_.begin(), &address, sizeof address);
+  rounds_.publish();
+  addresses_.resize(processes_.size());
+  for (int64_t member = 0; member < rounds_.members(); ++member) {
+    if (member != rounds_.member()) std::memcpy(&addresses_[static_cast<size_t>(member)], rounds_.of(member), sizeof address);
+  }
+  work();
+  await_all();
+}
+
+// A round without data: what was read before it is no longer needed.
+void SharedCalls::await_all() {
+  rounds_.begin();
+  rounds_.publish();
+  for (int64_t member = 0; member < rounds_.members(); ++member) {
+    if (member != rounds_.member()) rounds_.of(member);
+  }
+}
+
+void SharedCalls::read(int64_t member, int64_t offset, std::byte* to, int64_t bytes) {
+  const auto place = static_cast<size_t>(member);
+  const int error =
+      read_memory({.process = processes_[place], .address = addresses_[place] + static_cast<uint64_t>(offset)}, to, bytes);
+  if (error == 0) return;
+  throw std::runtime_error(
+      cat("Connection closed by peer: the memory of the member at place ", member, " cannot be read: ", std::strerror(error)));
+}
+
+void SharedCalls::sum_read(const Sums& sums, std::byte* out, const std::byte* own, int64_t offset, int64_t length) {
+  const int64_t members = rounds_.members();
+  read_.resize(static_cast<size_t>(members * kReadPiece));
+  for (int64_t begin = 0; begin < length; begin += kReadPiece) {
+    const int64_t bytes = std::min(kReadPiece, length - begin);
+    for (int64_t member = 0; member < members; ++member) {
+      std::byte* room = read_.data() + member * kReadPiece;
+      if (member != rounds_.member()) read(member, offset + begin, room, bytes);
+      parts_[static_cast<size_t>(member)] = member == rounds_.member() ? own + begin : room;
+    }
+    sums.reduce(out + begin, parts_, bytes);
+  }
+}
+
 void SharedCalls::all_reduce(std::byte* values, int64_t count, c10::ScalarType type, OrderedReduction reduction) {
   const auto element = static_cast<int64_t>(c10::elementSize(type));
   const Sums sums{.values = values, .bytes = count * element, .element = element, .type = type, .reduction = reduction};
   if (sums.bytes == 0) return;
   rounds_.call(call_of(CallKind::AllReduce, sums.bytes, detail_of(type, reduction)), [&] {
     if (sums.bytes <= std::min(kAtOnceBytes, rounds_.buffer_bytes())) return reduce_at_once(sums);
+    if (reads(sums.bytes)) return reduce_by_reading(sums);
     reduce_by_ranges(sums);
   });
 }
@@ -98,6 +146,22 @@ void SharedCalls::reduce_by_ranges(const Sums& sums) {
   }
 }
 
+// Each member sums one range in its place, where nobody else reads meanwhile, and then fetches the others' sums.
+void SharedCalls::reduce_by_reading(const Sums& sums) {
+  const int64_t members = rounds_.members(), own = rounds_.member();
+  const int64_t range = rounded_down(sums.bytes / members);
+  const auto begin_of = [&](int64_t member) { return member * range; };
+  const auto length_of = [&](int64_t member) { return member + 1 == members ? sums.bytes - begin_of(member) : range; };
+  with_addresses(sums.values, [&] {
+    sum_read(sums, sums.values + begin_of(own), sums.values + begin_of(own), begin_of(own), length_of(own));
+    await_all();
+    for (int64_t step = 1; step < members; ++step) {
+      const int64_t member = (own + step) % members;
+      read(member, begin_of(member), sums.values + begin_of(member), length_of(member));
+    }
+  });
+}
+
 void SharedCalls::reduce_scatter(std::byte* part, const std::byte* whole, int64_t count, c10::ScalarType type,
                                  OrderedReduction reduction) {
   const auto element = static_cast<int64_t>(c10::elementSize(type));
@@ -105,6 +169,9 @@ void SharedCalls::reduce_scatter(std::byte* part, const std::byte* whole, int64_
   const int64_t members = rounds_.members(), own = rounds_.member();
   const int64_t piece = rounded_down(rounds_.buffer_bytes() / members);
   rounds_.call(call_of(CallKind::ReduceScatter, sums.bytes, detail_of(type, reduction)), [&] {
+    if (reads(members * sums.bytes)) {
+      return with_addresses(whole, [&] { sum_read(sums, part, whole + own * sums.bytes, own * sums.bytes, sums.bytes); });
+    }
     for (int64_t begin = 0; begin < sums.bytes; begin += piece) {
       const int64_t length = std::min(piece, sums.bytes - begin);
       std::byte* room = rounds_.begin();
@@ -123,6 +190,15 @@ void SharedCalls::reduce_scatter(std::byte* part, const std::byte* whole, int64_
 void SharedCalls::all_gather(std::byte* whole, const std::byte* part, int64_t bytes) {
   const int64_t members = rounds_.members(), own = rounds_.member(), piece = rounds_.buffer_bytes();
   rounds_.call(call_of(CallKind::AllGather, bytes), [&] {
+    if (reads(members * bytes)) {
+      return with_addresses(part, [&] {
+        copy_bytes(whole + own * bytes, part, bytes);
+        for (int64_t step = 1; step < members; ++step) {
+          const int64_t member = (own + step) % members;
+          read(member, 0, whole + member * bytes, bytes);
+        }
+      });
+    }
     for (int64_t begin = 0; begin < bytes; begin += piece) {
       const int64_t length = std::min(piece, bytes - begin);
       copy_bytes(rounds_.begin(), part + begin, length);

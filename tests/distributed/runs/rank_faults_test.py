@@ -89,16 +89,17 @@ class RankFaults(RanksCase):
     def test_shared_memory_is_switched_off_for_all_where_one_rank_says_so(self):
         yaml = self.write(UNET)
         text = self.finish(self.by_hand(yaml, self.folder / "root", 0, 2, free_port(), WELKIN_SHARED_MEMORY="maybe"), USAGE, limit_s=30)
-        self.assertIn("WELKIN_SHARED_MEMORY=maybe. Choose auto, or off, which takes TCP", text)
+        self.assertIn("WELKIN_SHARED_MEMORY=maybe. Choose auto, buffers, which reads no other process's memory, or off, which takes TCP", text)
         found = {}
-        for said in ("auto", "off"):
+        for said in ("auto", "buffers", "off"):
             root, port = self.folder / said, free_port()
             ranks = [self.by_hand(yaml, root, rank, 2, port, WELKIN_SHARED_MEMORY=said if rank == 1 else "auto") for rank in range(2)]
             for process in ranks:
                 self.finish(process, DONE, limit_s=60)
             found[said] = losses(root)
-            self.assertIn("collectives of host memory over " + {"auto": "shared memory", "off": "TCP: shared memory is off"}[said], log_text(root))
+            self.assertIn("collectives of host memory over " + ("TCP: shared memory is off" if said == "off" else "shared memory"), log_text(root))
         self.assertEqual(len(found["auto"]), 6)
+        self.assertEqual(found["auto"], found["buffers"])
         self.assertEqual(found["auto"], found["off"])  # sums of two ranks have the same bits either way
 
     def test_the_ranks_also_meet_at_a_file(self):

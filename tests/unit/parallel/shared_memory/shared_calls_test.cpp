@@ -4,7 +4,10 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
+#include <algorithm>
 #include <chrono>
 #include <cmath>
 #include <functional>
@@ -21,22 +24,24 @@ using namespace std::chrono_literals;
 using testing::HasSubstr;
 
 struct Member {
-  Member(std::unique_ptr<Segment> memory, WaitLimits limits)
-      : segment(std::move(memory)), rounds(*segment, std::move(limits)), calls(rounds) {}
+  Member(std::unique_ptr<Segment> memory, WaitLimits limits, std::vector<int64_t> processes = {})
+      : segment(std::move(memory)), rounds(*segment, std::move(limits)), calls(rounds, std::move(processes)) {}
 
   std::unique_ptr<Segment> segment;
   Rounds rounds;
   SharedCalls calls;
 };
 
-// Runs `body` for each member on a thread of its own.
-void on_members(int64_t members, const std::function<void(Member&, int64_t)>& body, WaitLimits limits = {.deadline = 30s}) {
+// Runs `body` for each member on a thread of its own. `process` of each member, whose memory the others read; 0: nobody reads.
+void on_members(int64_t members, const std::function<void(Member&, int64_t)>& body, WaitLimits limits = {.deadline = 30s},
+                int64_t process = 0) {
+  const std::vector<int64_t> processes(process != 0 ? static_cast<size_t>(members) : 0, process);
   const SegmentShape shape{.members = members, .buffer_bytes = 4096};
   std::vector<std::unique_ptr<Member>> all;
-  all.push_back(std::make_unique<Member>(std::make_unique<Segment>(shape), limits));
+  all.push_back(std::make_unique<Member>(std::make_unique<Segment>(shape), limits, processes));
   const SegmentPlace place = all[0]->segment->place();
   for (int64_t member = 1; member < members; ++member) {
-    all.push_back(std::make_unique<Member>(std::make_unique<Segment>(place, shape, member), limits));
+    all.push_back(std::make_unique<Member>(std::make_unique<Segment>(place, shape, member), limits, processes));
   }
   std::vector<std::jthread> threads;
   for (int64_t member = 0; member < members; ++member) {
@@ -156,6 +161,32 @@ TEST(SharedCalls, ExchangeUnevenRuns) {
   });
 }
 
+// Around the size from which members read, and no multiple of a cache line.
+constexpr int64_t kLongCounts[] = {SharedCalls::kLeastRead / 12, SharedCalls::kLeastRead / 4, SharedCalls::kLeastRead / 4 + 1,
+                                   700'001};
+
+TEST(SharedCalls, ReadLongMessagesFromTheMembers) {
+  for (const int64_t members : {2, 3}) {
+    const auto check = [&](Member& own, int64_t place) {
+      for (const int64_t count : kLongCounts) {
+        std::vector<float> values = values_of<float>(place, count);
+        own.calls.all_reduce(bytes(values), count, c10::kFloat, OrderedReduction::Sum);
+        EXPECT_EQ(values, sum_of<float>(members, count)) << count;
+
+        std::vector<float> whole = values_of<float>(place, members * count), part(static_cast<size_t>(count));
+        own.calls.reduce_scatter(bytes(part), bytes(whole), count, c10::kFloat, OrderedReduction::Sum);
+        const std::vector<float> sum = sum_of<float>(members, members * count);
+        EXPECT_EQ(part, std::vector<float>(sum.begin() + place * count, sum.begin() + (place + 1) * count)) << count;
+
+        std::ranges::copy(part, whole.begin() + place * count);  // gathered in its place
+        own.calls.all_gather(bytes(whole), bytes(whole) + 4 * place * count, 4 * count);
+        EXPECT_EQ(whole, sum) << count;
+      }
+    };
+    on_members(members, check, {.deadline = 30s}, ::getpid());
+  }
+}
+
 template <typename Call>
 std::string error_of(Call call) {
   try {
@@ -186,6 +217,19 @@ TEST(SharedCalls, OfOtherRunsFail) {
     const std::string text = error_of([&] { own.calls.all_to_all(bytes(out), bytes(in), {expected, expected}, {4, 4}); });
     EXPECT_THAT(text, testing::AnyOf(HasSubstr("sends 4 bytes, and "), HasSubstr("has failed")));
   });
+}
+
+TEST(SharedCalls, FailWhereAMembersMemoryIsGone) {
+  const pid_t child = ::fork();
+  if (child == 0) ::_exit(0);
+  ::waitpid(child, nullptr, 0);
+  on_members(
+      2,
+      [](Member& own, int64_t) {
+        EXPECT_THAT(error_of([&] { sum(own, SharedCalls::kLeastRead); }),
+                    testing::AnyOf(HasSubstr("cannot be read: No such process"), HasSubstr("has failed")));
+      },
+      {.deadline = 30s}, child);
 }
 
 TEST(SharedCalls, EndAtTheDeadline) {
