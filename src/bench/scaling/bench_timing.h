@@ -3,6 +3,7 @@
 #pragma once
 
 #include <ATen/ops/full.h>
+#include <time.h>
 
 #include <algorithm>
 #include <cstddef>
@@ -33,28 +34,47 @@ inline double seconds_together(const parallel::Group& group, const std::function
   return of_slowest(group, watch.seconds());
 }
 
-// Medians over turns of the slowest member's seconds.
+struct StepTime {
+  double seconds = 0;   // of the slowest member
+  double waited_s = 0;  // that the calling thread was not on a core, of the member that waited least: the others also wait for it
+};
+
+inline double thread_cpu_seconds() {
+  timespec time{};
+  ::clock_gettime(CLOCK_THREAD_CPUTIME_ID, &time);
+  return static_cast<double>(time.tv_sec) + 1e-9 * static_cast<double>(time.tv_nsec);
+}
+
+// The same of a step, which computes on the calling thread alone.
+inline StepTime step_together(const parallel::Group& group, const std::function<void()>& step) {
+  parallel::barrier(group);
+  const double cpu = thread_cpu_seconds();
+  const Stopwatch watch;
+  step();
+  const double seconds = watch.seconds(), waited = seconds - (thread_cpu_seconds() - cpu);
+  return {.seconds = of_slowest(group, seconds), .waited_s = -of_slowest(group, -waited)};
+}
+
+// Medians over turns.
 struct LinkTurns {
   double step_s = 0;       // over the link
   double gloo_step_s = 0;  // over Gloo alone
   double compute_s = 0;    // without exchange
-  double added_s = 0;      // that a turn's steps over the link take longer than those over Gloo
+  double added_s = 0;      // that a turn's steps over the link wait longer than those over Gloo
 };
 
-// Each turn runs all three and, in the reverse order, again: a machine that becomes steadily slower or faster adds nothing to
-// `added_s`. Each gives the seconds of the slowest member.
-inline LinkTurns measure_turns(int64_t turns, const std::function<double()>& over_link, const std::function<double()>& alone,
-                               const std::function<double()>& by_gloo) {
+// Each turn runs all three and, in the reverse order, again. A step's time varies by as much as a link adds, and on a shared
+// host by more; so waits are compared, and computation that was slower at times adds nothing to `added_s`.
+inline LinkTurns measure_turns(int64_t turns, const std::function<StepTime()>& over_link, const std::function<StepTime()>& alone,
+                               const std::function<StepTime()>& by_gloo) {
   std::vector<double> link_s, alone_s, gloo_s, added_s;
   for (int64_t turn = 0; turn < turns; ++turn) {
-    link_s.push_back(over_link());
-    alone_s.push_back(alone());
-    gloo_s.push_back(by_gloo());
-    gloo_s.push_back(by_gloo());
-    alone_s.push_back(alone());
-    link_s.push_back(over_link());
-    const auto of_turn = [](const std::vector<double>& seconds) { return (seconds.end()[-1] + seconds.end()[-2]) / 2; };
-    added_s.push_back(of_turn(link_s) - of_turn(gloo_s));
+    const StepTime link = over_link(), silent = alone(), gloo = by_gloo(), again_gloo = by_gloo(), again_silent = alone(),
+                   again_link = over_link();
+    link_s.insert(link_s.end(), {link.seconds, again_link.seconds});
+    alone_s.insert(alone_s.end(), {silent.seconds, again_silent.seconds});
+    gloo_s.insert(gloo_s.end(), {gloo.seconds, again_gloo.seconds});
+    added_s.push_back((link.waited_s + again_link.waited_s - gloo.waited_s - again_gloo.waited_s) / 2);
   }
   return {.step_s = median_of(link_s),
           .gloo_step_s = median_of(gloo_s),

@@ -29,7 +29,7 @@ LinkFigure measure_link(const std::function<void()>& step, const std::function<v
   figure.link_s = link_share * median_of(computing);
   const auto time = [&](const std::function<void()>& work, double bytes_per_second) {
     link.bytes_per_second = bytes_per_second;
-    return seconds_together(all, work);
+    return step_together(all, work);
   };
   const double rate = static_cast<double>(figure.bytes_per_step) / figure.link_s;
   const LinkTurns turns = measure_turns(

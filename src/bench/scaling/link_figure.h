@@ -18,7 +18,7 @@ struct LinkFigure {
   double compute_s = 0;        // a step whose calls send nothing
   double gloo_step_s = 0;      // over Gloo alone
   double step_s = 0;           // over the link
-  double added_s = 0;          // that the link adds to Gloo's, of pairs of steps that follow each other
+  double added_s = 0;          // that a step waits longer over the link (bench_timing.h)
   // Over the link's time. Below 1 if calls are hidden behind computation or behind Gloo.
   double added_fraction() const { return added_s / link_s; }
 };

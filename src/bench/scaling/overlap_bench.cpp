@@ -79,13 +79,13 @@ class OverlapRig {
   void run_turns(OverlapResult& figure) {
     const auto time = [&](bool exchanges, double bytes_per_second) {
       set_link(link_, bytes_per_second);
-      return seconds_of([&] { step(exchanges); });
+      return step_together(replicas_, [&] { step(exchanges); });
     };
     std::vector<double> exposed;
     const auto over_link = [&] {
-      const double seconds = time(true, static_cast<double>(figure.gradient_bytes) / figure.link_s);
+      const StepTime found = time(true, static_cast<double>(figure.gradient_bytes) / figure.link_s);
       exposed.push_back(-of_slowest(replicas_, -after_gradients_));  // the last rank's: others wait for its gradients, too
-      return seconds;
+      return found;
     };
     set_turns(figure, measure_turns(
                           kFigureTurns, over_link, [&] { return time(false, kNoLimit); }, [&] { return time(true, kNoLimit); }));
@@ -153,7 +153,7 @@ OverlapResult measure_sharded_overlap(const OverlapProblem& problem, const model
   set_link(link, kNoLimit);
   ShardedRig sending(problem, vit, shards);
   ShardedRig silent(problem, vit, parallel::fake_group("silent", {.ranks = shards.ranks(), .place = shards.group_rank()}));
-  const auto time = [&](ShardedRig& rig) { return seconds_together(shards, [&] { rig.step(); }); };
+  const auto time = [&](ShardedRig& rig) { return step_together(shards, [&] { rig.step(); }); };
   time(sending), time(silent);
   OverlapResult figure{.gradient_bytes = sending.gradient_bytes()};
   const at::Tensor flat = at::zeros({figure.gradient_bytes / 4});
@@ -164,10 +164,10 @@ OverlapResult measure_sharded_overlap(const OverlapProblem& problem, const model
   const auto over_link = [&] {
     set_link(link, static_cast<double>(figure.gradient_bytes) / (problem.slower * figure.gloo_s));
     const int64_t before = link.busy_ns;
-    const double seconds = time(sending);
+    const StepTime found = time(sending);
     figure.link_s = 1e-9 * static_cast<double>(link.busy_ns - before);
     set_link(link, kNoLimit);
-    return seconds;
+    return found;
   };
   set_turns(figure, measure_turns(
                         kFigureTurns, over_link, [&] { return time(silent); }, [&] { return time(sending); }));

@@ -23,7 +23,7 @@ struct OverlapResult {
   double compute_s = 0;    // a step without exchange; like the others, the median over repetitions of the slowest rank
   double step_s = 0;       // with exchange, over the link
   double gloo_step_s = 0;  // with exchange, over Gloo alone, which uses the same cores
-  double added_s = 0;      // that the link adds to the step over Gloo (equal copies and packing), of steps that follow each other
+  double added_s = 0;      // that a step waits longer over the link than over Gloo (bench_timing.h)
   // Over the link's time: 0 if it is all hidden.
   double added_fraction() const { return link_s > 0 ? added_s / link_s : 0; }
   double hidden_fraction() const { return link_s > 0 ? 1 - std::min(exposed_s, link_s) / link_s : 0; }

@@ -4,24 +4,34 @@
 
 #include <gtest/gtest.h>
 
+#include <chrono>
+#include <thread>
 #include <vector>
 
 namespace welkin::bench {
 namespace {
 
-// Each call takes longer than the one before; a step over the link takes 0.5 s more than one over Gloo.
+// Each step computes and waits longer than the one before; over the link it waits 0.5 s more than over Gloo.
 TEST(BenchTiming, TurnsTellWhatALinkAddsWhileTheMachineSlowsDown) {
   double drift = 0;
   std::vector<char> order;
-  const auto takes = [&](char name, double seconds) {
-    return [&, name, seconds] {
+  const auto takes = [&](char name, double computes, double waits) {
+    return [&, name, computes, waits] {
       order.push_back(name);
-      return seconds + (drift += 0.25);
+      drift += 0.25;
+      return StepTime{.seconds = computes + waits + 8 * drift, .waited_s = waits + drift};
     };
   };
-  const LinkTurns turns = measure_turns(2, takes('l', 2.5), takes('a', 1), takes('g', 2));
+  const LinkTurns turns = measure_turns(2, takes('l', 2, 0.75), takes('a', 2, 0), takes('g', 2, 0.25));
   EXPECT_EQ(order, (std::vector<char>{'l', 'a', 'g', 'g', 'a', 'l', 'l', 'a', 'g', 'g', 'a', 'l'}));
   EXPECT_DOUBLE_EQ(turns.added_s, 0.5);
+}
+
+TEST(BenchTiming, AThreadThatSleepsUsesNoCore) {
+  const double cpu = thread_cpu_seconds();
+  const Stopwatch watch;
+  std::this_thread::sleep_for(std::chrono::milliseconds(200));
+  EXPECT_LT(thread_cpu_seconds() - cpu, watch.seconds() / 2);
 }
 
 }  // namespace
