@@ -23,4 +23,10 @@ int read_memory(MemberBytes from, std::byte* to, int64_t bytes) {
   return 0;
 }
 
+bool can_read_memory(MemberBytes from, int64_t bytes) {
+  std::byte found{};
+  const MemberBytes last{.process = from.process, .address = from.address + static_cast<uint64_t>(bytes - 1)};
+  return read_memory(from, &found, 1) == 0 && read_memory(last, &found, 1) == 0;
+}
+
 }  // namespace welkin::parallel

@@ -49,16 +49,21 @@ struct SharedCalls::Sums {
   }
 };
 
-void SharedCalls::with_addresses(const std::byte* own, const std::function<void()>& work) {
-  const auto address = reinterpret_cast<uint64_t>(own);  // NOLINT: for other processes
-  std::memcpy(rounds_.begin(), &address, sizeof address);
-  rounds_.publish();
+// All members see all addresses, so they decide alike. Nobody reads at 0.
+bool SharedCalls::with_addresses(const std::byte* own, int64_t bytes, const std::function<void()>& work) {
+  const auto place = static_cast<size_t>(rounds_.member());
   addresses_.resize(processes_.size());
+  addresses_[place] = reinterpret_cast<uint64_t>(own);  // NOLINT: for other processes
+  if (!can_read_memory({.process = processes_[place], .address = addresses_[place]}, bytes)) addresses_[place] = 0;
+  std::memcpy(rounds_.begin(), &addresses_[place], sizeof(uint64_t));
+  rounds_.publish();
   for (int64_t member = 0; member < rounds_.members(); ++member) {
-    if (member != rounds_.member()) std::memcpy(&addresses_[static_cast<size_t>(member)], rounds_.of(member), sizeof address);
+    if (member != rounds_.member()) std::memcpy(&addresses_[static_cast<size_t>(member)], rounds_.of(member), sizeof(uint64_t));
   }
+  if (std::ranges::count(addresses_, uint64_t{0}) > 0) return false;
   work();
   await_all();
+  return true;
 }
 
 // A round without data: what was read before it is no longer needed.
@@ -99,7 +104,7 @@ void SharedCalls::all_reduce(std::byte* values, int64_t count, c10::ScalarType t
   if (sums.bytes == 0) return;
   rounds_.call(call_of(CallKind::AllReduce, sums.bytes, detail_of(type, reduction)), [&] {
     if (sums.bytes <= std::min(kAtOnceBytes, rounds_.buffer_bytes())) return reduce_at_once(sums);
-    if (reads(sums.bytes)) return reduce_by_reading(sums);
+    if (reads(sums.bytes) && reduce_by_reading(sums)) return;
     reduce_by_ranges(sums);
   });
 }
@@ -147,12 +152,12 @@ void SharedCalls::reduce_by_ranges(const Sums& sums) {
 }
 
 // Each member sums one range in its place, where nobody else reads meanwhile, and then fetches the others' sums.
-void SharedCalls::reduce_by_reading(const Sums& sums) {
+bool SharedCalls::reduce_by_reading(const Sums& sums) {
   const int64_t members = rounds_.members(), own = rounds_.member();
   const int64_t range = rounded_down(sums.bytes / members);
   const auto begin_of = [&](int64_t member) { return member * range; };
   const auto length_of = [&](int64_t member) { return member + 1 == members ? sums.bytes - begin_of(member) : range; };
-  with_addresses(sums.values, [&] {
+  return with_addresses(sums.values, sums.bytes, [&] {
     sum_read(sums, sums.values + begin_of(own), sums.values + begin_of(own), begin_of(own), length_of(own));
     await_all();
     for (int64_t step = 1; step < members; ++step) {
@@ -169,9 +174,8 @@ void SharedCalls::reduce_scatter(std::byte* part, const std::byte* whole, int64_
   const int64_t members = rounds_.members(), own = rounds_.member();
   const int64_t piece = rounded_down(rounds_.buffer_bytes() / members);
   rounds_.call(call_of(CallKind::ReduceScatter, sums.bytes, detail_of(type, reduction)), [&] {
-    if (reads(members * sums.bytes)) {
-      return with_addresses(whole, [&] { sum_read(sums, part, whole + own * sums.bytes, own * sums.bytes, sums.bytes); });
-    }
+    const auto sum = [&] { sum_read(sums, part, whole + own * sums.bytes, own * sums.bytes, sums.bytes); };
+    if (reads(members * sums.bytes) && with_addresses(whole, members * sums.bytes, sum)) return;
     for (int64_t begin = 0; begin < sums.bytes; begin += piece) {
       const int64_t length = std::min(piece, sums.bytes - begin);
       std::byte* room = rounds_.begin();
@@ -190,15 +194,14 @@ void SharedCalls::reduce_scatter(std::byte* part, const std::byte* whole, int64_
 void SharedCalls::all_gather(std::byte* whole, const std::byte* part, int64_t bytes) {
   const int64_t members = rounds_.members(), own = rounds_.member(), piece = rounds_.buffer_bytes();
   rounds_.call(call_of(CallKind::AllGather, bytes), [&] {
-    if (reads(members * bytes)) {
-      return with_addresses(part, [&] {
-        copy_bytes(whole + own * bytes, part, bytes);
-        for (int64_t step = 1; step < members; ++step) {
-          const int64_t member = (own + step) % members;
-          read(member, 0, whole + member * bytes, bytes);
-        }
-      });
-    }
+    const auto fetch = [&] {
+      copy_bytes(whole + own * bytes, part, bytes);
+      for (int64_t step = 1; step < members; ++step) {
+        const int64_t member = (own + step) % members;
+        read(member, 0, whole + member * bytes, bytes);
+      }
+    };
+    if (reads(members * bytes) && with_addresses(part, bytes, fetch)) return;
     for (int64_t begin = 0; begin < bytes; begin += piece) {
       const int64_t length = std::min(piece, bytes - begin);
       copy_bytes(rounds_.begin(), part + begin, length);

@@ -42,10 +42,10 @@ class SharedCalls {
 
   void reduce_at_once(const Sums& sums);
   void reduce_by_ranges(const Sums& sums);
-  void reduce_by_reading(const Sums& sums);
+  bool reduce_by_reading(const Sums& sums);
   bool reads(int64_t bytes) const { return !processes_.empty() && bytes >= kLeastRead; }
-  // Runs `work` while the members may read each other's memory at `own`.
-  void with_addresses(const std::byte* own, const std::function<void()>& work);
+  // Runs `work` while the members read each other's memory, this one's at `own`. False if that of a member cannot be read.
+  bool with_addresses(const std::byte* own, int64_t bytes, const std::function<void()>& work);
   void await_all();
   void read(int64_t member, int64_t offset, std::byte* to, int64_t bytes);
   // `out`, as long as `length`, becomes the sum of what all members have at `offset`; `own` has this member's there.

@@ -19,6 +19,8 @@ TEST(MemberMemory, IsReadOrTheReasonIsTold) {
   };
   EXPECT_EQ(read_memory(at(there.data()), here.data(), static_cast<int64_t>(here.size())), 0);
   EXPECT_EQ(here, there);
+  EXPECT_TRUE(can_read_memory(at(there.data()), static_cast<int64_t>(there.size())));
+  EXPECT_FALSE(can_read_memory({.process = ::getpid(), .address = 16}, 8));
   EXPECT_EQ(read_memory({.process = ::getpid(), .address = 16}, here.data(), 8), EFAULT);
   EXPECT_EQ(read_memory({.process = 1 << 30, .address = 16}, here.data(), 8), ESRCH);
 }
@@ -33,6 +35,7 @@ TEST(MemberMemory, ThatEndsEarlyIsAnError) {
   const MemberBytes there{.process = ::getpid(), .address = reinterpret_cast<uint64_t>(memory)};
   EXPECT_EQ(read_memory(there, here.data(), static_cast<int64_t>(page)), 0);
   EXPECT_EQ(read_memory(there, here.data(), static_cast<int64_t>(2 * page)), EFAULT);
+  EXPECT_FALSE(can_read_memory(there, static_cast<int64_t>(2 * page)));
   ::munmap(memory, page);
 }
 
