@@ -12,14 +12,14 @@
 namespace welkin::parallel {
 namespace {
 
-// Buffers in flight: one is filled while the other is sent.
-constexpr size_t kMostUnderWay = 2;
+// One is filled while the other is sent.
+constexpr size_t kLeastUnderWay = 2;
 
 }  // namespace
 
 ShardedGradients::ShardedGradients(std::vector<ShardBucket> buckets, const ShardGroups& groups,
-                                   std::optional<at::ScalarType> dtype)
-    : buckets_(std::move(buckets)), groups_(groups), dtype_(dtype) {
+                                   std::optional<at::ScalarType> dtype, int64_t most_bytes)
+    : buckets_(std::move(buckets)), groups_(groups), dtype_(dtype), most_bytes_(most_bytes) {
   install();
 }
 
@@ -51,7 +51,8 @@ void ShardedGradients::send_complete() {
 }
 
 void ShardedGradients::send(const ShardBucket& bucket) {
-  while (sent_.size() >= kMostUnderWay) land();
+  while (sent_.size() >= kLeastUnderWay && sent_bytes_ + bucket.bytes() > most_bytes_) land();
+  sent_bytes_ += bucket.bytes();
   const at::NoGradGuard no_grad;
   Sent sent{.bucket = &bucket,
             .whole = bucket.packed_gradients(dtype_.value_or(bucket.rows().front()->local.scalar_type())),
@@ -65,6 +66,7 @@ void ShardedGradients::send(const ShardBucket& bucket) {
 void ShardedGradients::land() {
   Sent sent = std::move(sent_.front());
   sent_.pop_front();
+  sent_bytes_ -= sent.bucket->bytes();
   sent.transfer.wait();
   all_reduce_in_place(groups_.replicas, sent.part);
   sent.bucket->add_gradients(sent.part, groups_.shards.group_rank());

@@ -27,8 +27,10 @@ struct ShardGroups {
 
 class ShardedGradients {
  public:
-  // Buckets contain trained rows; those of one chunk are contiguous. `dtype`: type of sent gradients; nothing: their own.
-  ShardedGradients(std::vector<ShardBucket> buckets, const ShardGroups& groups, std::optional<at::ScalarType> dtype);
+  // Buckets contain trained rows; those of one chunk are contiguous. `dtype`: type of sent gradients; nothing: their own. At most
+  // `most_bytes` of gradients are on their way at a time, or two buckets, if that is more.
+  ShardedGradients(std::vector<ShardBucket> buckets, const ShardGroups& groups, std::optional<at::ScalarType> dtype,
+                   int64_t most_bytes);
   ShardedGradients(const ShardedGradients&) = delete;
   ShardedGradients& operator=(const ShardedGradients&) = delete;
 
@@ -60,10 +62,12 @@ class ShardedGradients {
   std::vector<ShardBucket> buckets_;
   ShardGroups groups_;
   std::optional<at::ScalarType> dtype_;
+  int64_t most_bytes_;
   bool reduces_ = false;
   std::vector<size_t> missing_;  // number of missing gradients of each bucket, in this pass
   size_t next_ = 0, end_ = 0;    // buckets to be sent
   std::deque<Sent> sent_;
+  int64_t sent_bytes_ = 0;
 };
 
 }  // namespace welkin::parallel

@@ -82,7 +82,8 @@ void ShardedParallel::shard_state(model::Model& model, ParamTable& table) {
   }
   std::vector<ShardBucket> buckets;
   for (auto& [chunk, own] : of_chunks) std::ranges::move(own, std::back_inserter(buckets));
-  gradients_ = std::make_unique<ShardedGradients>(std::move(buckets), groups_, travelling_type(options_.comm_dtype));
+  gradients_ = std::make_unique<ShardedGradients>(std::move(buckets), groups_, travelling_type(options_.comm_dtype),
+                                                  2 * options_.bucket_cap_mb * kBytesPerMb);
   updated_ = std::make_unique<UpdatedUnits>(weight_units(model, table), groups_.shards, options_.gather.prefetch);
   if (options_.gather_dtype == config::GatherDtype::Fp32) return;
   updated_->start();  // so that weights are rounded from the first step on
@@ -105,7 +106,8 @@ void ShardedParallel::shard_weights(model::Model& model, ParamTable& table) {
       }
     }
   }
-  gradients_ = std::make_unique<ShardedGradients>(std::move(buckets), groups_, travelling_type(options_.comm_dtype));
+  gradients_ = std::make_unique<ShardedGradients>(std::move(buckets), groups_, travelling_type(options_.comm_dtype),
+                                                  2 * options_.bucket_cap_mb * kBytesPerMb);
   gradients_->on_complete = [this, unit_of_bucket](size_t bucket) {
     const size_t unit = unit_of_bucket[bucket];
     if (--missing_of_unit_[unit] == 0) units_->after_gradients(unit);
