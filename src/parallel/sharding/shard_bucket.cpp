@@ -92,7 +92,8 @@ at::Tensor ShardBucket::arrived_piece(const at::Tensor& all, size_t row, int64_t
 
 void ShardBucket::unpack_whole(const at::Tensor& all, const std::vector<at::Tensor>& memories, int64_t member) const {
   const at::NoGradGuard no_grad;
-  if (is_memory() && byte_places_.empty()) return;
+  // What arrived there did not pass through operators, which count changes.
+  if (is_memory() && byte_places_.empty()) return memories.front().unsafeGetTensorImpl()->bump_version();
   for (size_t i = 0; i < rows_.size(); ++i) {
     const MemorySplit& split = rows_[i]->split;
     const bool is_view = !rows_[i]->keeps_shard();

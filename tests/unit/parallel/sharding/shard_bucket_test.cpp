@@ -43,8 +43,10 @@ TEST(ShardBucket, SendsAParameterOfEqualPiecesFromItsMemory) {
   const at::Tensor room = bucket.room_for_all({memory});
   EXPECT_EQ(room.const_data_ptr(), row.local.const_data_ptr());
   EXPECT_EQ(room.sizes(), at::IntArrayRef({kMembers, bucket.length()}));
+  const auto version = row.local._version();
   bucket.unpack_whole(room, {memory}, kRank);
   EXPECT_TRUE(at::equal(memory, at::arange(24, at::kFloat)));
+  EXPECT_GT(row.local._version(), version) << "who keeps packed weights looks at it";
 
   const at::Tensor gradient = row.local.grad();
   const at::Tensor sent = bucket.packed_gradients(at::kFloat);
