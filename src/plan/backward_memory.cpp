@@ -29,6 +29,7 @@ class BackwardRun {
     for (auto layer = pass_.layers.rbegin(); layer != pass_.layers.rend(); ++layer) {
       if (pass_.ends_with_units && bucket_ > 0 && bucket_ + layer->gradients > pass_.bucket_bytes) send();
       make(*layer);
+      if (layer->gradients >= pass_.alone_bytes) send_alone(layer->gradients);
       const bool is_full = pass_.ends_with_units ? layer->begins_unit : bucket_ >= limit_;
       if (is_full) send();
     }
@@ -46,20 +47,52 @@ class BackwardRun {
     if (pass_.adds_up) whole_ -= layer.gradients;
     activations_ = std::max(0.0, activations_ - layer.activations);  // removes a rounding error below 0
     bucket_ += layer.gradients;
+    packed_ += layer.gradients;
+  }
+
+  // The first message of a bucket begins when the bucket before the last one has landed.
+  void begin() {
+    if (is_begun_) return;
+    while (sent_.size() >= kMostUnderWay) land();
+    sent_.push_back(0);
+    is_begun_ = true;
+  }
+
+  // A large gradient is not packed; what travels in another type is a copy of it.
+  void send_alone(double bytes) {
+    begin();
+    packed_ -= bytes;
+    if (pass_.travelling == 1) {
+      whole_ -= bytes;
+      under_way_ += bytes;
+    } else {
+      under_way_ += bytes * pass_.travelling;
+      note();
+      whole_ -= bytes;
+    }
+    leave(bytes);
   }
 
   void send() {
     if (bucket_ == 0) return;
-    while (sent_.size() >= kMostUnderWay) land();
-    under_way_ -= received_;
-    received_ = pass_.is_received ? bucket_ * pass_.travelling * (pass_.ranks - 1) / pass_.ranks : 0;
-    under_way_ += bucket_ * pass_.travelling;
-    note();
-    whole_ -= bucket_;
-    under_way_ += bucket_ * pass_.travelling / pass_.ranks + received_;
-    sent_.push_back(bucket_);
-    bucket_ = 0;
+    if (packed_ > 0) {
+      begin();
+      under_way_ -= std::exchange(received_, 0);
+      under_way_ += packed_ * pass_.travelling;
+      note();
+      whole_ -= packed_;
+      leave(packed_);
+    }
+    bucket_ = packed_ = 0;
+    is_begun_ = false;
     limit_ = pass_.bucket_bytes;
+  }
+
+  void leave(double bytes) {
+    under_way_ -= received_;
+    received_ = pass_.is_received ? bytes * pass_.travelling * (pass_.ranks - 1) / pass_.ranks : 0;
+    under_way_ += bytes * pass_.travelling / pass_.ranks + received_;
+    sent_.back() += bytes;
     note();
   }
 
@@ -77,8 +110,9 @@ class BackwardRun {
 
   const BackwardPass& pass_;
   double whole_ = 0, pieces_ = 0, under_way_ = 0, activations_ = 0;
-  double bucket_ = 0, limit_ = kFirstBucketBytes;
-  double received_ = 0;  // bytes of other ranks' values, until they are added
+  double bucket_ = 0, packed_ = 0, limit_ = kFirstBucketBytes;  // packed: of the bucket, what is not sent alone
+  bool is_begun_ = false;                                       // the bucket, to be sent
+  double received_ = 0;                                         // bytes of other ranks' values, until they are added
   std::deque<double> sent_;
   BackwardPeak peak_;
 };

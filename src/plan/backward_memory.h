@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Memory of a step's last backward pass if data-parallel ranks shard the training state (key `shard`). Gradients of whole
-// parameters appear layer by layer, are packed into buckets, sent, and become gradients of a rank's pieces, while activations
-// are freed (parallel/sharding/sharded_gradients.h). The peak is less than the sum of each kind's own peak.
+// parameters appear layer by layer, are packed into buckets or sent as they are, and become gradients of a rank's pieces, while
+// activations are freed (parallel/sharding/sharded_gradients.h). The peak is less than the sum of each kind's own peak.
 #pragma once
 
 #include <vector>
@@ -24,6 +24,8 @@ struct BackwardPass {
   bool adds_up = false;     // gradients of whole parameters from earlier passes of the step are present
   bool has_pieces = false;  // gradients of pieces from earlier passes are present
   double travelling = 1;    // bytes of a sent gradient, over its own bytes
+  // A layer's gradients of as many bytes are not packed, but sent from where they are (parallel/sharding/shard_bucket.h).
+  double alone_bytes = 1 << 20;
   // Received values have buffers of their own before they are added, as over Gloo. They are taken to be added while
   // the next layer's gradients are made: a slower network holds one bucket more.
   bool is_received = false;
@@ -32,7 +34,7 @@ struct BackwardPass {
 // Bytes at the moment of the largest total.
 struct BackwardPeak {
   double gradients = 0;    // of whole parameters and of pieces
-  double under_way = 0;    // packed buckets, with the received values
+  double under_way = 0;    // what is sent, with the received values
   double activations = 0;  // not yet freed
 
   double sum() const { return gradients + under_way + activations; }

@@ -10,16 +10,15 @@
 #include "parallel/shard/parameter_memory.h"
 
 namespace welkin::parallel {
-namespace {
-
-// One is filled while the other is sent.
-constexpr size_t kLeastUnderWay = 2;
-
-}  // namespace
-
-ShardedGradients::ShardedGradients(std::vector<ShardBucket> buckets, const ShardGroups& groups,
-                                   std::optional<at::ScalarType> dtype, int64_t most_bytes)
-    : buckets_(std::move(buckets)), groups_(groups), dtype_(dtype), most_bytes_(most_bytes) {
+ShardedGradients::ShardedGradients(std::vector<GradientBatch> batches, const ShardGroups& groups,
+                                   std::optional<at::ScalarType> dtype)
+    : groups_(groups), dtype_(dtype) {
+  for (size_t batch = 0; batch < batches.size(); ++batch) {
+    for (ShardBucket& bucket : batches[batch]) {
+      buckets_.push_back(std::move(bucket));
+      batch_of_.push_back(batch);
+    }
+  }
   install();
 }
 
@@ -47,14 +46,18 @@ void ShardedGradients::take(size_t bucket) {
 }
 
 void ShardedGradients::send_complete() {
-  for (; next_ < end_ && missing_[next_] == 0; ++next_) send(buckets_[next_]);
+  for (; next_ < end_ && missing_[next_] == 0; ++next_) send(next_);
 }
 
-void ShardedGradients::send(const ShardBucket& bucket) {
-  while (sent_.size() >= kLeastUnderWay && sent_bytes_ + bucket.bytes() > most_bytes_) land();
-  sent_bytes_ += bucket.bytes();
+// Two batches are under way at most: one is filled while the other is sent.
+void ShardedGradients::send(size_t number) {
+  const ShardBucket& bucket = buckets_[number];
+  if (!sent_.empty() && sent_.back().batch != batch_of_[number]) {
+    while (sent_.front().batch != sent_.back().batch) land();
+  }
   const at::NoGradGuard no_grad;
   Sent sent{.bucket = &bucket,
+            .batch = batch_of_[number],
             .whole = bucket.packed_gradients(dtype_.value_or(bucket.rows().front()->local.scalar_type())),
             .part = {},
             .transfer = {}};
@@ -66,7 +69,6 @@ void ShardedGradients::send(const ShardBucket& bucket) {
 void ShardedGradients::land() {
   Sent sent = std::move(sent_.front());
   sent_.pop_front();
-  sent_bytes_ -= sent.bucket->bytes();
   sent.transfer.wait();
   all_reduce_in_place(groups_.replicas, sent.part);
   sent.bucket->add_gradients(sent.part, groups_.shards.group_rank());
@@ -74,7 +76,7 @@ void ShardedGradients::land() {
 
 void ShardedGradients::finish_pass() {
   if (reduces_) {
-    for (; next_ < end_; ++next_) send(buckets_[next_]);
+    for (; next_ < end_; ++next_) send(next_);
     while (!sent_.empty()) land();
   }
   missing_.clear();

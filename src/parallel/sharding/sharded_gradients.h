@@ -25,12 +25,14 @@ struct ShardGroups {
   bool with_cp = false;  // context-parallel ranks are among `shards`
 };
 
+// Buckets that the memory limit counts as one: what would be one message if large parameters did not travel alone.
+using GradientBatch = std::vector<ShardBucket>;
+
 class ShardedGradients {
  public:
-  // Buckets contain trained rows; those of one chunk are contiguous. `dtype`: type of sent gradients; nothing: their own. At most
-  // `most_bytes` of gradients are on their way at a time, or two buckets, if that is more.
-  ShardedGradients(std::vector<ShardBucket> buckets, const ShardGroups& groups, std::optional<at::ScalarType> dtype,
-                   int64_t most_bytes);
+  // Batches, in the order in which they are sent, contain trained rows; those of one chunk are contiguous. `dtype`: type of sent
+  // gradients; nothing: their own.
+  ShardedGradients(std::vector<GradientBatch> batches, const ShardGroups& groups, std::optional<at::ScalarType> dtype);
   ShardedGradients(const ShardedGradients&) = delete;
   ShardedGradients& operator=(const ShardedGradients&) = delete;
 
@@ -50,24 +52,24 @@ class ShardedGradients {
   void install();
   void take(size_t bucket);
   void send_complete();
-  void send(const ShardBucket& bucket);
+  void send(size_t number);
   void land();
 
   struct Sent {
     const ShardBucket* bucket;
+    size_t batch;
     at::Tensor whole, part;
     Transfer transfer;
   };
 
   std::vector<ShardBucket> buckets_;
+  std::vector<size_t> batch_of_;  // of each bucket
   ShardGroups groups_;
   std::optional<at::ScalarType> dtype_;
-  int64_t most_bytes_;
   bool reduces_ = false;
   std::vector<size_t> missing_;  // number of missing gradients of each bucket, in this pass
   size_t next_ = 0, end_ = 0;    // buckets to be sent
   std::deque<Sent> sent_;
-  int64_t sent_bytes_ = 0;
 };
 
 }  // namespace welkin::parallel

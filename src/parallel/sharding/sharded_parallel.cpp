@@ -25,8 +25,8 @@ std::optional<at::ScalarType> travelling_type(GradientDtype dtype) {
   return dtype == GradientDtype::Fp16 ? std::optional(at::kHalf) : std::nullopt;
 }
 
-std::vector<ShardBucket> buckets_of(const std::vector<ParamRow*>& rows, int64_t members) {
-  std::vector<ShardBucket> buckets;
+GradientBatch batch_of(const std::vector<ParamRow*>& rows, int64_t members) {
+  GradientBatch buckets;
   for (std::vector<ParamRow*>& run : rows_of_messages(rows)) buckets.emplace_back(std::move(run), members);
   return buckets;
 }
@@ -74,16 +74,15 @@ void ShardedParallel::shard_state(model::Model& model, ParamTable& table) {
     row.shard = row.split.piece_of(memory_of(row.local), groups_.shards.group_rank());
     if (row.gathered_as) row.shard = row.shard.clone();
   }
-  std::map<int64_t, std::vector<ShardBucket>, std::greater<>> of_chunks;
+  std::map<int64_t, std::vector<GradientBatch>, std::greater<>> of_chunks;
   for (const Bucket& bucket : plan_buckets(table, options_.bucket_cap_mb)) {
     std::map<int64_t, std::vector<ParamRow*>> rows;
     for (const size_t row : bucket.parameters) rows[table.rows()[row].chunk].push_back(&table.rows()[row]);
-    for (const auto& [chunk, own] : rows) std::ranges::move(buckets_of(own, members), std::back_inserter(of_chunks[chunk]));
+    for (const auto& [chunk, own] : rows) of_chunks[chunk].push_back(batch_of(own, members));
   }
-  std::vector<ShardBucket> buckets;
-  for (auto& [chunk, own] : of_chunks) std::ranges::move(own, std::back_inserter(buckets));
-  gradients_ = std::make_unique<ShardedGradients>(std::move(buckets), groups_, travelling_type(options_.comm_dtype),
-                                                  2 * options_.bucket_cap_mb * kBytesPerMb);
+  std::vector<GradientBatch> batches;
+  for (auto& [chunk, own] : of_chunks) std::ranges::move(own, std::back_inserter(batches));
+  gradients_ = std::make_unique<ShardedGradients>(std::move(batches), groups_, travelling_type(options_.comm_dtype));
   updated_ = std::make_unique<UpdatedUnits>(weight_units(model, table), groups_.shards, options_.gather.prefetch);
   if (options_.gather_dtype == config::GatherDtype::Fp32) return;
   updated_->start();  // so that weights are rounded from the first step on
@@ -93,21 +92,18 @@ void ShardedParallel::shard_state(model::Model& model, ParamTable& table) {
 // A unit's weights are freed when all of its gradients are being sent.
 void ShardedParallel::shard_weights(model::Model& model, ParamTable& table) {
   units_ = std::make_unique<GatheredUnits>(weight_units(model, table), groups_.shards, options_.gather);
-  std::vector<ShardBucket> buckets;  // buckets of the forward pass's last unit come first
+  std::vector<GradientBatch> batches;  // those of the forward pass's last unit come first
   std::vector<size_t> unit_of_bucket;
   const auto& units = units_->trained_rows();
   buckets_of_unit_.resize(units.size());
   for (size_t unit = units.size(); unit-- > 0;) {
     for (const std::vector<ParamRow*>& rows : runs_of_most(units[unit], options_.bucket_cap_mb * kBytesPerMb)) {
-      for (ShardBucket& bucket : buckets_of(rows, groups_.shards.size())) {
-        buckets.push_back(std::move(bucket));
-        unit_of_bucket.push_back(unit);
-        ++buckets_of_unit_[unit];
-      }
+      batches.push_back(batch_of(rows, groups_.shards.size()));
+      unit_of_bucket.insert(unit_of_bucket.end(), batches.back().size(), unit);
+      buckets_of_unit_[unit] += std::ssize(batches.back());
     }
   }
-  gradients_ = std::make_unique<ShardedGradients>(std::move(buckets), groups_, travelling_type(options_.comm_dtype),
-                                                  2 * options_.bucket_cap_mb * kBytesPerMb);
+  gradients_ = std::make_unique<ShardedGradients>(std::move(batches), groups_, travelling_type(options_.comm_dtype));
   gradients_->on_complete = [this, unit_of_bucket](size_t bucket) {
     const size_t unit = unit_of_bucket[bucket];
     if (--missing_of_unit_[unit] == 0) units_->after_gradients(unit);

@@ -8,12 +8,13 @@ namespace {
 
 constexpr double kMib = 1 << 20;
 
-// Two blocks of 8 MiB weights with 3 MiB activations each, in buckets of a block, on four ranks.
+// Two blocks of 8 MiB weights with 3 MiB activations each, in packed buckets of a block, on four ranks.
 BackwardPass two_blocks() {
   return {.layers = {{.gradients = 8 * kMib, .activations = 3 * kMib, .begins_unit = true},
                      {.gradients = 8 * kMib, .activations = 3 * kMib, .begins_unit = true}},
           .ranks = 4,
-          .bucket_bytes = 8 * kMib};
+          .bucket_bytes = 8 * kMib,
+          .alone_bytes = 1000 * kMib};
 }
 
 void expect_peak(const BackwardPass& pass, double gradients, double under_way, double activations) {
@@ -67,6 +68,20 @@ TEST(BackwardPeak, TwoBucketsAreUnderWayAtMost) {
   pass.layers.insert(pass.layers.begin(), 2, pass.layers[0]);
   for (BackwardLayer& layer : pass.layers) layer.activations = 0;
   expect_peak(pass, 2 + 8, 2 * 10, 0);
+}
+
+// The first block's gradients follow the last one's, and both are there with their parts of the sum.
+TEST(BackwardPeak, LargeGradientsAreSentFromWhereTheyAre) {
+  BackwardPass pass = two_blocks();
+  for (BackwardLayer& layer : pass.layers) layer.activations = 0;
+  pass.alone_bytes = 8 * kMib;
+  expect_peak(pass, 0, 2 * 10, 0);
+  pass.travelling = 0.5;  // a copy
+  expect_peak(pass, 8, 5 + 4, 0);
+  pass.travelling = 1;
+  pass.bucket_bytes = 100 * kMib;
+  pass.layers.insert(pass.layers.begin(), {.gradients = kMib / 2});  // packed while the large ones of its bucket travel
+  expect_peak(pass, 0.5, 2 * 10 + 0.5, 0);
 }
 
 // Where weights are shared out, a bucket ends with its unit; else it goes on until it is full, after a first one of 1 MiB.
