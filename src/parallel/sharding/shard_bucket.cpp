@@ -111,7 +111,7 @@ void ShardBucket::unpack_whole(const at::Tensor& all, const std::vector<at::Tens
 at::Tensor ShardBucket::packed_gradients(at::ScalarType dtype) const {
   const at::NoGradGuard no_grad;
   if (const at::Tensor& gradient = rows_.front()->local.grad(); is_memory() && gradient.defined()) {
-    const at::Tensor all = gradient_memory(*rows_.front()).view({members_, length_}).to(dtype);
+    at::Tensor all = gradient_memory(*rows_.front()).view({members_, length_}).to(dtype);
     rows_.front()->local.mutable_grad() = at::Tensor();
     return all;
   }
