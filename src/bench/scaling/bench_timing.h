@@ -34,6 +34,7 @@ inline double seconds_together(const parallel::Group& group, const std::function
   return of_slowest(group, watch.seconds());
 }
 
+// Of one step of all members.
 struct StepTime {
   double seconds = 0;   // of the slowest member
   double waited_s = 0;  // that the calling thread was not on a core, of the member that waited least: the others also wait for it
@@ -45,7 +46,7 @@ inline double thread_cpu_seconds() {
   return static_cast<double>(time.tv_sec) + 1e-9 * static_cast<double>(time.tv_nsec);
 }
 
-// The same of a step, which computes on the calling thread alone.
+// Times a step that all members begin together and that computes on the calling thread alone.
 inline StepTime step_together(const parallel::Group& group, const std::function<void()>& step) {
   parallel::barrier(group);
   const double cpu = thread_cpu_seconds();

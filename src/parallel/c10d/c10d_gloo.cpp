@@ -76,7 +76,8 @@ DirectGloo::WorkPtr DirectGloo::_allgather_base(at::Tensor& out, at::Tensor& in,
   at::Tensor part = in.detach().view({-1});
   auto messages = exchange(
       kAllGatherTag, [&](int) { return part; }, [&](int from) { return whole[from]; });
-  whole[getRank()].copy_(part);
+  const at::Tensor own = whole[getRank()];
+  if (own.data_ptr() != part.data_ptr()) own.copy_(part);  // else it is gathered in its place
   return after(
       std::move(messages), [] {}, out);
 }
