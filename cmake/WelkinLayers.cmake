@@ -27,7 +27,8 @@ function(welkin_compile_units target)
   cmake_parse_arguments(ARG "" "" "APART;FOLDERS;SOURCES" ${ARGN})
   string(REPLACE ";" "," _apart "${ARG_APART}")
   string(REPLACE ";" "," _folders "src;${ARG_FOLDERS}")
-  execute_process(COMMAND "${WELKIN_PYTHON}" "${CMAKE_SOURCE_DIR}/tools/compile_units.py" "${CMAKE_SOURCE_DIR}" "${_folders}" "${_apart}" ${ARG_SOURCES}
+  execute_process(COMMAND "${WELKIN_PYTHON}" "${CMAKE_SOURCE_DIR}/tools/compile_units.py" "${CMAKE_SOURCE_DIR}" "${WELKIN_UNIT_KB}" "${_folders}" "${_apart}"
+      ${ARG_SOURCES}
     OUTPUT_VARIABLE _rows COMMAND_ERROR_IS_FATAL ANY OUTPUT_STRIP_TRAILING_WHITESPACE)
   string(REPLACE "\n" ";" _rows "${_rows}")
   set_target_properties(${target} PROPERTIES UNITY_BUILD ${WELKIN_UNITY} UNITY_BUILD_MODE GROUP)
@@ -53,11 +54,11 @@ function(welkin_plain_target target has_kernels)
   endif()
 endfunction()
 
-# welkin_layer(name [TORCH] [KERNELS] [GLUE [HOT ...]] [LAYERS ...] [LIBRARIES ...] [APART ...]): src/<name>/**.cpp. KERNELS: sanitizers need it
-# optimised. GLUE: nothing in it takes time when it runs, but for the HOT files, and -O1 compiles in two thirds of the time. APART: see
-# tools/compile_units.py.
+# welkin_layer(name [TORCH] [KERNELS] [GLUE|ONCE [HOT ...]] [LAYERS ...] [LIBRARIES ...] [APART ...]): src/<name>/**.cpp. KERNELS: sanitizers need it
+# optimised. GLUE: nothing in it takes time when it runs, but for the HOT files, and -O1 compiles in two thirds of the time. ONCE: nothing in it
+# even runs in every step, and -Og takes 15 % less again. APART: see tools/compile_units.py.
 function(welkin_layer name)
-  cmake_parse_arguments(ARG "TORCH;KERNELS;GLUE" "" "LAYERS;LIBRARIES;APART;HOT" ${ARGN})
+  cmake_parse_arguments(ARG "TORCH;KERNELS;GLUE;ONCE" "" "LAYERS;LIBRARIES;APART;HOT" ${ARGN})
   file(GLOB_RECURSE _sources CONFIGURE_DEPENDS "${CMAKE_SOURCE_DIR}/src/${name}/*.cpp")
   list(FILTER _sources EXCLUDE REGEX "/src/(data/ingest/component|(ops|parallel)/cuda)/")  # shared objects of their own
   if(NOT _sources)
@@ -69,6 +70,8 @@ function(welkin_layer name)
     welkin_compile_units(welkin_${name} APART ${ARG_APART} SOURCES ${_sources})
     if(ARG_GLUE)
       target_compile_options(welkin_${name} PRIVATE $<$<CONFIG:Release>:-O1>)
+    elseif(ARG_ONCE)
+      target_compile_options(welkin_${name} PRIVATE $<$<CONFIG:Release>:-Og>)
     endif()
     if(ARG_HOT)
       set_source_files_properties(${ARG_HOT} PROPERTIES SKIP_UNITY_BUILD_INCLUSION ON COMPILE_OPTIONS "$<$<CONFIG:Release>:-O3>")

@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """Which sources of a target are compiled together, for cmake/WelkinLayers.cmake: prints "UNIT;SOURCE" for each.
 
-usage: compile_units.py ROOT INCLUDE_FOLDERS APART SOURCE...    (lists with commas)
+usage: compile_units.py ROOT UNIT_KB INCLUDE_FOLDERS APART SOURCE...    (lists with commas)
 
-A unit has up to UNIT_BYTES of source, of neighbouring folders: torch's headers cost each unit 3 s, even precompiled, since GCC instantiates
-their templates anew. Sources that include none of torch's headers, themselves or through ours, have units of their own (free_...), without them.
+A unit has up to UNIT_KB of source, of neighbouring folders: headers cost each unit 5 s, even precompiled, since GCC instantiates their
+templates anew. Sources that include none of torch's headers, themselves or through ours, have units of their own (free_...), without them.
 APART: files or folders that are compiled by themselves, since programs without torch link them from the layer's archive.
 """
 import functools
@@ -14,7 +14,6 @@ import sys
 
 from check_names import ALONE
 
-UNIT_BYTES = 120_000
 INCLUDE = re.compile(r'^#include [<"]([^>"]+)[>"]', re.MULTILINE)
 TORCH = re.compile(r"(ATen|c10|torch)/")
 
@@ -42,10 +41,10 @@ class Includes:
         return False
 
 
-def units(sources):
-    """(number, source): sources in order, in about equal parts of up to UNIT_BYTES."""
+def units(sources, largest):
+    """(number, source): sources in order, in about equal parts of up to `largest` bytes."""
     sizes = [source.stat().st_size for source in sources]
-    share = sum(sizes) / max(1, -(-sum(sizes) // UNIT_BYTES))
+    share = sum(sizes) / max(1, -(-sum(sizes) // largest))
     before = 0
     for source, size in zip(sources, sizes):
         yield int((before + size / 2) / share), source
@@ -53,7 +52,7 @@ def units(sources):
 
 
 def main(arguments):
-    root, folders, apart, *sources = arguments
+    root, unit_kb, folders, apart, *sources = arguments
     root = pathlib.Path(root)
     includes = Includes([root / folder for folder in folders.split(",") if folder])
     parts = {}
@@ -65,7 +64,7 @@ def main(arguments):
         own = re.sub(r"\W", "_", own.removesuffix(".cpp").removeprefix("src/"))
         parts.setdefault(("torch" if includes.reach_torch(source) else "free", own), []).append(source)
     for (kind, own), files in parts.items():
-        for number, source in units(files):
+        for number, source in units(files, int(unit_kb) * 1000):
             print(f"{kind}{'_' + own if own else ''}_{number};{source}")
 
 

@@ -113,11 +113,11 @@ require_nvcc() {
   WELKIN_NVCC="$root/build/nvcc/nvidia/cu13/bin/nvcc"
 }
 
-# Compiling a file that includes torch takes up to 1.4 GB (2 GB with sanitizers): no more jobs than cores, nor than the free memory holds.
+# Compiling a unit that includes torch takes up to 2.1 GB: no more jobs than cores, nor than the free memory holds.
 build_jobs() {
   local jobs by_memory
   jobs=$(nproc)
-  by_memory=$(awk '/MemAvailable/ {print int($2 / 1600000)}' /proc/meminfo)
+  by_memory=$(awk '/MemAvailable/ {print int($2 / 2200000)}' /proc/meminfo)
   [ "$by_memory" -lt "$jobs" ] && jobs=$by_memory
   [ "$jobs" -lt 1 ] && jobs=1
   echo "$jobs"

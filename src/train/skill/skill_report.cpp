@@ -129,7 +129,7 @@ class SkillJson {
 std::string lead_key(const Skill& skill) { return skill.lead_unit == "h" ? "lead_hours" : "lead_steps"; }
 
 // Adds distributions of the forecast alone, over all starts.
-void add_distributions(const Skill& skill, Json& json) {
+void add_distributions(const Skill& skill, Json& report) {
   const SkillTable& table = skill.tables.front();
   Json ranks = Json::array(), reliability = Json::array(), spectra = Json::array();
   for (size_t c = 0; c < skill.channels.size(); ++c) {
@@ -151,7 +151,7 @@ void add_distributions(const Skill& skill, Json& json) {
                          {"truth", finite_list(spectrum.truth)}});
     }
   }
-  json["rank_histograms"] = std::move(ranks), json["reliability"] = std::move(reliability), json["spectra"] = std::move(spectra);
+  report["rank_histograms"] = std::move(ranks), report["reliability"] = std::move(reliability), report["spectra"] = std::move(spectra);
 }
 
 int64_t count_starts(const Skill& skill, const std::function<bool(int64_t)>& counts) {
@@ -315,26 +315,26 @@ std::string skill_table_text(const Skill& skill) {
 }
 
 std::string skill_json(const Skill& skill, const Confidence& confidence) {
-  Json json{{"starts", skill.num_starts}, {"members", skill.tables.front().shape().members}, {"channels", Json::object()}};
-  for (size_t c = 0; c < skill.channels.size(); ++c) json["channels"][skill.channels[c]] = skill.units[c];
-  json[lead_key(skill)] = finite_list(skill.leads);
-  json["regions"] = skill.regions;
-  json["seasons"] = kSeasons;
-  json["bootstrap"] = {{"replicates", confidence.replicates}, {"block", confidence.block}};
+  Json report{{"starts", skill.num_starts}, {"members", skill.tables.front().shape().members}, {"channels", Json::object()}};
+  for (size_t c = 0; c < skill.channels.size(); ++c) report["channels"][skill.channels[c]] = skill.units[c];
+  report[lead_key(skill)] = finite_list(skill.leads);
+  report["regions"] = skill.regions;
+  report["seasons"] = kSeasons;
+  report["bootstrap"] = {{"replicates", confidence.replicates}, {"block", confidence.block}};
   for (const SkillTable& table : skill.tables) {
     for (size_t c = 0; c < skill.channels.size(); ++c) {
-      Json& counts = json["scored_starts"][table.name()][skill.channels[c]];
+      Json& counts = report["scored_starts"][table.name()][skill.channels[c]];
       for (size_t lead = 0; lead < skill.leads.size(); ++lead)
         counts.push_back(scored_starts(skill, table, {static_cast<int64_t>(lead), static_cast<int64_t>(c), 0}));
     }
   }
-  json["points"] = points_json(skill);
-  json["notes"] = skill_notes(skill);
+  report["points"] = points_json(skill);
+  report["notes"] = skill_notes(skill);
   const SkillJson series(skill, confidence);
-  json["scores"] = series.scores();
-  json["differences"] = series.differences();
-  add_distributions(skill, json);
-  return json.dump(1, ' ', false, Json::error_handler_t::replace) + "\n";
+  report["scores"] = series.scores();
+  report["differences"] = series.differences();
+  add_distributions(skill, report);
+  return report.dump(1, ' ', false, Json::error_handler_t::replace) + "\n";
 }
 
 }  // namespace welkin::train

@@ -118,7 +118,7 @@ class ZarrOpener {
 
   // Adds an array of texts of one dimension, such as names of channels. Faults in it are ignored: numbers do not need it.
   void add_texts(const fs::path& folder, const std::string& name) {
-    constexpr int64_t kMostTexts = 65536, kMostCharacters = int64_t{1} << 22;
+    constexpr int64_t kMostNames = 65536, kMostCharacters = int64_t{1} << 22;
     const bool old = is_file(folder / ".zarray");
     const fs::path path = folder / (old ? ".zarray" : "zarr.json");
     const auto parse = [&](const Json& json) {
@@ -128,7 +128,7 @@ class ZarrOpener {
       const Json own = parse_json(metadata_text(path), path.string());
       if (const auto texts = long_text_metadata(own)) {
         const ZarrArray array = parse(texts->metadata);
-        if (array.shape.size() != 1 || array.shape[0] > kMostTexts || array.shard) return;
+        if (array.shape.size() != 1 || array.shape[0] > kMostNames || array.shard) return;
         file_.attributes[name] = old ? zarr2_attributes(folder) : array.attributes;
         file_.text_arrays[name] = long_texts_of(folder, array, texts->fill);
         return;
@@ -137,7 +137,7 @@ class ZarrOpener {
       if (!json) return;
       ArrayFacts facts{.source = path.string(), .name = name};
       ZarrArray array = parse(*json);
-      if (array.shape.size() != 2 || array.shape[0] > kMostTexts || array.shape[0] * array.shape[1] > kMostCharacters) return;
+      if (array.shape.size() != 2 || array.shape[0] > kMostNames || array.shape[0] * array.shape[1] > kMostCharacters) return;
       array.is_text = true;
       array.axes.clear();
       file_.attributes[name] = old ? zarr2_attributes(folder) : array.attributes;
