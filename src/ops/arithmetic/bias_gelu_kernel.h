@@ -13,22 +13,23 @@ namespace welkin::ops {
 inline constexpr int64_t kGeluChunk = 128;   // rows whose bias gradient one block sums
 inline constexpr int64_t kGeluChunks = 256;  // at most; chunks of more rows get longer
 
-// Low is the type of activations: float, half or bfloat16.
-template <typename Low>
+// Low is the type of activations: float, half or bfloat16. Operand is that of a matmul's operands and result: float where a
+// processor widens bfloat16 for a matmul, then with values rounded to Low.
+template <typename Low, typename Operand = Low>
 struct GeluForward {
   int64_t rows = 0, width = 0;
   const Low* x = nullptr;
   const float* bias = nullptr;  // (width)
-  Low* out = nullptr;
+  Operand* out = nullptr;
 };
 
-template <typename Low>
+template <typename Low, typename Operand = Low>
 struct GeluBackward {
   int64_t rows = 0, width = 0;
-  const Low* grad_out = nullptr;  // the gradient of the result
+  const Operand* grad_out = nullptr;  // the gradient of the result; as a float not yet rounded to Low
   const Low* x = nullptr;
   const float* bias = nullptr;
-  Low* out = nullptr;  // the recomputed result
+  Operand* out = nullptr;  // the recomputed result
   Low* grad_x = nullptr;
 };
 

@@ -29,10 +29,32 @@ const DeviceGelu* gelu_of(c10::DeviceType device) {
   return nullptr;
 }
 
-at::Tensor gelu_matmul(const at::Tensor& gelu, const at::Tensor& weight, const std::optional<at::Tensor>& bias) {
-  const at::ScalarType low = gelu.scalar_type();
+// True if the CPU's kernels take and make the operands of a widened matmul.
+bool takes_widened(const at::Tensor& x) {
+  return gelu_of(x.device().type()) == &cpu_gelu() && x.scalar_type() == at::kBFloat16 &&
+         upcasts_matmul(x.device(), at::kBFloat16);
+}
+
+// As an operand.
+at::Tensor bias_gelu(const at::Tensor& x, const at::Tensor& x_bias) {
+  return takes_widened(x) ? widened_bias_gelu(x, x_bias) : matmul_operand(gelu_of(x.device().type())->forward(x, x_bias));
+}
+
+// `gelu` is already an operand.
+at::Tensor gelu_matmul(const at::Tensor& gelu, const at::Tensor& weight, const std::optional<at::Tensor>& bias,
+                       at::ScalarType low) {
   const at::Tensor operand_bias = bias ? matmul_operand(*bias, low) : at::Tensor();
-  return matmul_linear(matmul_operand(gelu), matmul_operand(weight, low), operand_bias, low);
+  return matmul_linear(gelu, matmul_operand(weight, low), operand_bias, low);
+}
+
+// grad: of the linear layer's result, as an operand. `out` is one, too.
+GeluGradients bias_gelu_gradients(const at::Tensor& grad, const at::Tensor& weight, const at::Tensor& x,
+                                  const at::Tensor& x_bias) {
+  const at::ScalarType low = x.scalar_type();
+  if (takes_widened(x)) return widened_bias_gelu_backward(linear_grad_input_in_float(grad, weight, x.sizes(), low), x, x_bias);
+  GeluGradients gradients = gelu_of(x.device().type())->backward(linear_grad_input(grad, weight, x.sizes(), low, low), x, x_bias);
+  gradients.out = matmul_operand(gradients.out);
+  return gradients;
 }
 
 void keep_bias_type(torch::autograd::AutogradContext& context, const std::optional<at::Tensor>& bias) {
@@ -53,7 +75,7 @@ struct GeluLinear : torch::autograd::Function<GeluLinear> {
     const at::AutoDispatchBelowADInplaceOrView below_autograd;
     context->save_for_backward({x, weight});
     keep_bias_type(*context, bias);
-    return gelu_matmul(at::gelu(x), weight, bias);
+    return gelu_matmul(matmul_operand(at::gelu(x)), weight, bias, x.scalar_type());
   }
 
   static torch::autograd::variable_list backward(torch::autograd::AutogradContext* context,
@@ -78,7 +100,7 @@ struct BiasGeluLinear : torch::autograd::Function<BiasGeluLinear> {
     const at::AutoDispatchBelowADInplaceOrView below_autograd;
     context->save_for_backward({x, x_bias, weight});
     keep_bias_type(*context, bias);
-    return gelu_matmul(gelu_of(x.device().type())->forward(x, x_bias), weight, bias);
+    return gelu_matmul(bias_gelu(x, x_bias), weight, bias, x.scalar_type());
   }
 
   static torch::autograd::variable_list backward(torch::autograd::AutogradContext* context,
@@ -89,14 +111,13 @@ struct BiasGeluLinear : torch::autograd::Function<BiasGeluLinear> {
     const at::Tensor& weight = saved[2];
     const at::Tensor grad = matmul_operand(grads[0].reshape({-1, weight.size(0)}));
     const at::ScalarType low = x.scalar_type();
-    const DeviceGelu& kernels = *gelu_of(x.device().type());
     if (!context->needs_input_grad(0) && !context->needs_input_grad(1)) {  // a delayed weight gradient (zero_bubble)
-      return {at::Tensor(), at::Tensor(), linear_grad_weight(grad, kernels.forward(x, saved[1]), weight, low),
+      return {at::Tensor(), at::Tensor(), linear_grad_weight_by_operand(grad, bias_gelu(x, saved[1]), weight, low),
               grad_bias(*context, 3, grad, low)};
     }
-    const GeluGradients gelu = kernels.backward(linear_grad_input(grad, weight, x.sizes(), low, low), x, saved[1]);
+    const GeluGradients gelu = bias_gelu_gradients(grad, weight, x, saved[1]);
     torch::autograd::variable_list gradients{gelu.grad_x, gelu.grad_bias, at::Tensor(), at::Tensor()};
-    if (context->needs_input_grad(2)) gradients[2] = linear_grad_weight(grad, gelu.out, weight, low);
+    if (context->needs_input_grad(2)) gradients[2] = linear_grad_weight_by_operand(grad, gelu.out, weight, low);
     gradients[3] = grad_bias(*context, 3, grad, low);
     return gradients;
   }

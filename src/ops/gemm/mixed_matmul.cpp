@@ -131,11 +131,12 @@ std::vector<at::Tensor> linears(const at::Tensor& x, at::TensorList weights, at:
   return matmuls;
 }
 
-// The weights are small beside x. They are cast before they are kept: joining copies them anyway, and fewer bits make less.
+// The weights are small beside x. Where matmuls are of low precision they are cast before they are kept: joining copies them
+// anyway.
 std::vector<at::Tensor> fused_linears(const at::Tensor& x, at::TensorList weights, at::TensorList biases) {
   std::vector<int64_t> widths;
   for (const at::Tensor& weight : weights) widths.push_back(weight.size(0));
-  return linear(x, cast_operand(at::cat(weights), OperatorClass::Matmul), at::cat(biases)).split_with_sizes(widths, -1);
+  return linear(x, matmul_weight(at::cat(weights)), at::cat(biases)).split_with_sizes(widths, -1);
 }
 
 at::Tensor matmul_operand(const at::Tensor& x, at::ScalarType low) {
@@ -169,8 +170,20 @@ at::Tensor linear_grad_input(const at::Tensor& grad, const at::Tensor& weight, a
   return matmul_of_operands(grad, matmul_operand(weight, low), low, to).view(sizes);
 }
 
+at::Tensor linear_grad_input_in_float(const at::Tensor& grad, const at::Tensor& weight, at::IntArrayRef sizes,
+                                      at::ScalarType low) {
+  const WithoutAutocast as_they_are;
+  const at::Tensor operand = matmul_operand(weight, low);
+  return (amx_matmul_supports(grad, operand) ? amx_matmul(grad, operand) : at::mm(grad, operand)).view(sizes);
+}
+
 at::Tensor linear_grad_weight(const at::Tensor& grad, const at::Tensor& x, const at::Tensor& weight, at::ScalarType low) {
-  return matmul_of_operands(grad.t(), matmul_operand(x.reshape({-1, weight.size(1)}), low), low, weight.scalar_type());
+  return linear_grad_weight_by_operand(grad, matmul_operand(x, low), weight, low);
+}
+
+at::Tensor linear_grad_weight_by_operand(const at::Tensor& grad, const at::Tensor& x, const at::Tensor& weight,
+                                         at::ScalarType low) {
+  return matmul_of_operands(grad.t(), x.reshape({-1, weight.size(1)}), low, weight.scalar_type());
 }
 
 at::Tensor linear_grad_bias(const at::Tensor& grad, at::ScalarType low, at::ScalarType to) { return grad.sum(0).to(low).to(to); }

@@ -44,10 +44,16 @@ at::Tensor matmul(const at::Tensor& a, const at::Tensor& b, at::ScalarType type)
 at::Tensor matmul_linear(const at::Tensor& x, const at::Tensor& weight, const at::Tensor& bias, at::ScalarType type);
 
 // The gradients of a linear layer, rounded to `low`: of the input, in the type `to`, and of the weight, in its type. grad
-// (rows, out) is already an operand, since both use it; weight (out, in); x (..., in).
+// (rows, out) is already an operand, since both use it; weight (out, in); x (..., in). `..._in_float` is not yet rounded: for
+// matmuls that are made in float32.
 at::Tensor linear_grad_input(const at::Tensor& grad, const at::Tensor& weight, at::IntArrayRef sizes, at::ScalarType low,
                              at::ScalarType to);
+at::Tensor linear_grad_input_in_float(const at::Tensor& grad, const at::Tensor& weight, at::IntArrayRef sizes,
+                                      at::ScalarType low);
 at::Tensor linear_grad_weight(const at::Tensor& grad, const at::Tensor& x, const at::Tensor& weight, at::ScalarType low);
+// The same with an x that is already an operand.
+at::Tensor linear_grad_weight_by_operand(const at::Tensor& grad, const at::Tensor& x, const at::Tensor& weight,
+                                         at::ScalarType low);
 // grad.sum(0), rounded, in the type `to`.
 at::Tensor linear_grad_bias(const at::Tensor& grad, at::ScalarType low, at::ScalarType to);
 

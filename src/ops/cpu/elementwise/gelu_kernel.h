@@ -12,16 +12,17 @@
 namespace welkin::ops {
 
 // For rows [begin, end). T is float or Bf16; the arithmetic is in float32.
-template <typename T>
+template <typename T, typename Operand = T>
 struct GeluKernel {
-  void (*forward)(const GeluForward<T>& call, int64_t begin, int64_t end);
-  // Writes grad_bias (width), the sum of these rows' gradients before rounding. grad_x may be grad_out.
-  void (*backward)(const GeluBackward<T>& call, int64_t begin, int64_t end, float* grad_bias);
+  void (*forward)(const GeluForward<T, Operand>& call, int64_t begin, int64_t end);
+  // Writes grad_bias (width), the sum of these rows' gradients before rounding. grad_out may be overwritten by grad_x, or by out.
+  void (*backward)(const GeluBackward<T, Operand>& call, int64_t begin, int64_t end, float* grad_bias);
 };
 
 struct GeluKernels {
   GeluKernel<float> of_float;
   GeluKernel<Bf16> of_bf16;
+  GeluKernel<Bf16, float> of_widened;  // bit for bit as of_bf16, with casts of its operands
 };
 
 const GeluKernels& gelu_kernels_portable();

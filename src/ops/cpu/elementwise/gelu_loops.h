@@ -3,6 +3,7 @@
 #pragma once
 
 #include <algorithm>
+#include <type_traits>
 
 #include "ops/cpu/elementwise/gelu_kernel.h"
 #include "ops/cpu/lanes/bf16_lanes.h"
@@ -67,21 +68,28 @@ WELKIN_INLINE void put_columns(T* to, Floats<W> x, int64_t count) {
   std::copy_n(some, count, to);
 }
 
-template <int W, typename T>
-void gelu_forward_rows(const GeluForward<T>& call, int64_t begin, int64_t end) {
+// What a matmul's operand in float, of activations in T, holds of x.
+template <int W, typename T, typename Operand>
+WELKIN_INLINE Floats<W> as_operand(Floats<W> x) {
+  if constexpr (std::is_same_v<T, Operand>) return x;
+  return rounded_to_bf16<W>(x);
+}
+
+template <int W, typename T, typename Operand>
+void gelu_forward_rows(const GeluForward<T, Operand>& call, int64_t begin, int64_t end) {
   for (int64_t row = begin; row < end; ++row) {
     const T* x = call.x + row * call.width;
-    T* out = call.out + row * call.width;
+    Operand* out = call.out + row * call.width;
     for (int64_t column = 0; column < call.width; column += W) {
       const int64_t left = call.width - column;
       const Floats<W> in = columns_from<W>(x + column, left) + columns_from<W>(call.bias + column, left);
-      put_columns<W>(out + column, in * standard_normal<W>(in).below, left);
+      put_columns<W>(out + column, as_operand<W, T, Operand>(in * standard_normal<W>(in).below), left);
     }
   }
 }
 
-template <int W, typename T>
-void gelu_backward_rows(const GeluBackward<T>& call, int64_t begin, int64_t end, float* grad_bias) {
+template <int W, typename T, typename Operand>
+void gelu_backward_rows(const GeluBackward<T, Operand>& call, int64_t begin, int64_t end, float* grad_bias) {
   std::fill_n(grad_bias, call.width, 0.0F);
   for (int64_t row = begin; row < end; ++row) {
     const int64_t first = row * call.width;
@@ -90,8 +98,9 @@ void gelu_backward_rows(const GeluBackward<T>& call, int64_t begin, int64_t end,
       const Floats<W> in = columns_from<W>(call.x + first + column, left) + columns_from<W>(call.bias + column, left);
       const Normal<W> normal = standard_normal<W>(in);
       const Floats<W> slope = normal.below + within<W>(in, kDensityEnds) * normal.density;
-      const Floats<W> grad_x = columns_from<W>(call.grad_out + first + column, left) * slope;
-      put_columns<W>(call.out + first + column, in * normal.below, left);
+      const Floats<W> grad_out = as_operand<W, T, Operand>(columns_from<W>(call.grad_out + first + column, left));
+      const Floats<W> grad_x = grad_out * slope;
+      put_columns<W>(call.out + first + column, as_operand<W, T, Operand>(in * normal.below), left);
       put_columns<W>(call.grad_x + first + column, grad_x, left);
       put_columns<W>(grad_bias + column, columns_from<W>(grad_bias + column, left) + grad_x, left);
     }
@@ -99,8 +108,9 @@ void gelu_backward_rows(const GeluBackward<T>& call, int64_t begin, int64_t end,
 }
 
 template <int W>
-constexpr GeluKernels kGelu{{gelu_forward_rows<W, float>, gelu_backward_rows<W, float>},
-                            {gelu_forward_rows<W, Bf16>, gelu_backward_rows<W, Bf16>}};
+constexpr GeluKernels kGelu{{gelu_forward_rows<W, float, float>, gelu_backward_rows<W, float, float>},
+                            {gelu_forward_rows<W, Bf16, Bf16>, gelu_backward_rows<W, Bf16, Bf16>},
+                            {gelu_forward_rows<W, Bf16, float>, gelu_backward_rows<W, Bf16, float>}};
 
 }  // namespace
 }  // namespace welkin::ops

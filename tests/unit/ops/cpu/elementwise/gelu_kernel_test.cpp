@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <cstddef>
 #include <limits>
 #include <string>
 #include <vector>
@@ -140,6 +141,35 @@ TEST_P(GeluKernelOf, AtTheEndsOfTheNumbers) {
   EXPECT_TRUE(tests::rounds_to(grad_x[0], 1.0, 1.0, kFp32, kRoundings));
   EXPECT_TRUE(tests::rounds_to(grad_x[1], 0.0, 1.0, kFp32, 1)) << grad_x[1];
   EXPECT_TRUE(tests::rounds_to(grad_x[5], 0.5, 1.0, kFp32, kRoundings));
+}
+
+// Bit for bit what casts before and after it make.
+TEST_P(GeluKernelOf, WidenedIsBf16WithCasts) {
+  const GeluKernels& kernels = gelu_kernels(GetParam());
+  for (const auto& [rows, width] : kShapes) {
+    const Operands<Bf16> in(rows, width);
+    const size_t count = in.x.size();
+    std::vector<float> gradient(count);  // not yet rounded
+    for (size_t i = 0; i < count; ++i) gradient[i] = std::sin(static_cast<float>(i)) * 1.2345678F;
+    std::vector<Bf16> rounded(count);
+    for (size_t i = 0; i < count; ++i) rounded[i] = rounded_to<Bf16>(gradient[i]);
+
+    std::vector<Bf16> out(count), again(count), grad_x(count), widened_grad_x(count);
+    std::vector<float> widened(count), grad_bias(static_cast<size_t>(width)), widened_bias(grad_bias);
+    kernels.of_bf16.forward({rows, width, in.x.data(), in.bias.data(), out.data()}, 0, rows);
+    kernels.of_bf16.backward({rows, width, rounded.data(), in.x.data(), in.bias.data(), again.data(), grad_x.data()}, 0, rows,
+                             grad_bias.data());
+    kernels.of_widened.forward({rows, width, in.x.data(), in.bias.data(), widened.data()}, 0, rows);
+    kernels.of_widened.backward(
+        {rows, width, gradient.data(), in.x.data(), in.bias.data(), gradient.data(), widened_grad_x.data()}, 0, rows,
+        widened_bias.data());
+    for (size_t i = 0; i < count; ++i) {
+      EXPECT_EQ(widened[i], to_float(out[i])) << i;
+      EXPECT_EQ(gradient[i], to_float(again[i])) << i << ": the result overwrites the gradient";
+      EXPECT_EQ(to_float(widened_grad_x[i]), to_float(grad_x[i])) << i;
+    }
+    EXPECT_EQ(widened_bias, grad_bias);
+  }
 }
 
 // Where its square is beyond the largest number, too.
