@@ -96,6 +96,13 @@ std::string format_line(const config::RunConfig& config, const AdviceFacts& fact
   return "memory format: channels first; convolutions on tensor cores want channels last: --channels_last is worth trying";
 }
 
+// Ranks of one sample hold the same weights. The exchange is as long with shares of the optimizer's state as without.
+std::string state_line(const config::ParallelConfig& parallel) {
+  const std::string ranks = cat(parallel.spatial.size(), " ranks share the points of a sample");
+  if (parallel.shard != config::ShardStage::None) return cat(ranks, ", and each updates its part of the weights");
+  return cat(ranks, ", and each updates all weights: --shard optimizer is worth trying");
+}
+
 }  // namespace
 
 double tile_efficiency(int64_t size, int64_t tile) {
@@ -111,6 +118,7 @@ std::vector<std::string> advice(const config::RunConfig& config, const AdviceFac
   }
   if (config.model.model == "unet3d") lines.push_back(format_line(config, facts));
   if (facts.fp32_flops > 0 && facts.bf16_flops > 0) lines.push_back(precision_line(config, facts));
+  if (config.parallel.spatial.size() > 1) lines.push_back(state_line(config.parallel));
   if (!facts.is_gpu && facts.threads != facts.cores) {
     lines.push_back(cat("threads in use: ", facts.threads, " of ", facts.cores, " cores (--threads)"));
   }

@@ -209,6 +209,18 @@ TEST(BenchAdvice, SpeaksOfTheMemoryFormatThatTheRunHas) {
   EXPECT_THAT(advice(config, {.is_gpu = true}), testing::Contains(HasSubstr("memory format: channels last, which")));
 }
 
+TEST(BenchAdvice, SpeaksOfTheStateThatRanksOfASampleHold) {
+  config::RunConfig config;
+  const auto of_ranks = testing::Contains(HasSubstr("share the points of a sample"));
+  EXPECT_THAT(advice(config, {}), testing::Not(of_ranks));
+  config.parallel.spatial = {.d = 2, .h = 1, .w = 2};
+  EXPECT_THAT(advice(config, {}),
+              testing::Contains(HasSubstr("4 ranks share the points of a sample, and each updates all weights: "
+                                          "--shard optimizer is worth trying")));
+  config.parallel.shard = config::ShardStage::Optimizer;
+  EXPECT_THAT(advice(config, {}), testing::Contains(HasSubstr("and each updates its part of the weights")));
+}
+
 std::vector<std::string> values_of(const std::vector<Choice>& choices, const std::string& key) {
   const auto found = std::ranges::find(choices, key, &Choice::key);
   return found == choices.end() ? std::vector<std::string>{} : found->values;
