@@ -172,9 +172,9 @@ class NameRule(TreeTest):
 
 
 class CompileUnits(TreeTest):
-    def units(self, *names, apart=""):
+    def units(self, *names, apart="", unit_kb="120"):
         script = TOOLS / "compile_units.py"
-        output = subprocess.run([sys.executable, script, self.root, "src", apart, *(self.root / name for name in names)],
+        output = subprocess.run([sys.executable, script, self.root, unit_kb, "src", apart, *(self.root / name for name in names)],
                                 check=True, capture_output=True, text=True).stdout
         return {pathlib.Path(source).name: unit for unit, source in (line.split(";") for line in output.splitlines())}
 
@@ -191,6 +191,7 @@ class CompileUnits(TreeTest):
         for name in names:
             self.write(name, "// " + 50_000 * "-" + "\n")
         self.assertEqual(self.units(*names), {"a.cpp": "free_0", "b.cpp": "free_0", "c.cpp": "free_1", "d.cpp": "free_1"})
+        self.assertEqual(set(self.units(*names, unit_kb="320").values()), {"free_0"})
 
 
 class TreeRule(TreeTest):

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Advice on the shapes of a run for the units that multiply: alignment, tiles, precision, threads, shards. Arithmetic on configuration
-// and on measurements; torch-free.
+// Advice on the shapes of a run for the units that multiply: alignment, tiles, precision, threads, shards. Arithmetic on
+// configuration and on measurements; torch-free.
 #pragma once
 
 #include <cstdint>

@@ -151,7 +151,8 @@ void add_distributions(const Skill& skill, Json& report) {
                          {"truth", finite_list(spectrum.truth)}});
     }
   }
-  report["rank_histograms"] = std::move(ranks), report["reliability"] = std::move(reliability), report["spectra"] = std::move(spectra);
+  report["rank_histograms"] = std::move(ranks), report["reliability"] = std::move(reliability),
+  report["spectra"] = std::move(spectra);
 }
 
 int64_t count_starts(const Skill& skill, const std::function<bool(int64_t)>& counts) {
