@@ -90,10 +90,16 @@ struct OwnLinear : torch::autograd::Function<OwnLinear> {
   }
 };
 
+// a b, in the type of the operands.
+at::Tensor unrounded_matmul(const at::Tensor& a, const at::Tensor& b) {
+  const WithoutAutocast as_they_are;
+  return amx_matmul_supports(a, b) ? amx_matmul(a, b) : at::mm(a, b);
+}
+
 // a b, rounded to `low`, in the type `to`.
 at::Tensor matmul_of_operands(const at::Tensor& a, const at::Tensor& b, at::ScalarType low, at::ScalarType to) {
   const WithoutAutocast as_they_are;
-  const at::Tensor product = amx_matmul_supports(a, b) ? amx_matmul(a, b) : at::mm(a, b);
+  const at::Tensor product = unrounded_matmul(a, b);
   if (product.scalar_type() == low) return product.to(to);
   return to == product.scalar_type() ? rounded_in_place(product, low) : narrowed(product, low).to(to);
 }
@@ -131,8 +137,7 @@ std::vector<at::Tensor> linears(const at::Tensor& x, at::TensorList weights, at:
   return matmuls;
 }
 
-// The weights are small beside x. Where matmuls are of low precision they are cast before they are kept: joining copies them
-// anyway.
+// The joined weights are small beside x. They are cast before they are kept, unless matmuls are widened: then each rounds them.
 std::vector<at::Tensor> fused_linears(const at::Tensor& x, at::TensorList weights, at::TensorList biases) {
   std::vector<int64_t> widths;
   for (const at::Tensor& weight : weights) widths.push_back(weight.size(0));
@@ -172,13 +177,11 @@ at::Tensor linear_grad_input(const at::Tensor& grad, const at::Tensor& weight, a
 
 at::Tensor linear_grad_input_in_float(const at::Tensor& grad, const at::Tensor& weight, at::IntArrayRef sizes,
                                       at::ScalarType low) {
-  const WithoutAutocast as_they_are;
-  const at::Tensor operand = matmul_operand(weight, low);
-  return (amx_matmul_supports(grad, operand) ? amx_matmul(grad, operand) : at::mm(grad, operand)).view(sizes);
+  return unrounded_matmul(grad, matmul_operand(weight, low)).view(sizes);
 }
 
 at::Tensor linear_grad_weight(const at::Tensor& grad, const at::Tensor& x, const at::Tensor& weight, at::ScalarType low) {
-  return linear_grad_weight_by_operand(grad, matmul_operand(x, low), weight, low);
+  return linear_grad_weight_by_operand(grad, matmul_operand(x.reshape({-1, weight.size(1)}), low), weight, low);
 }
 
 at::Tensor linear_grad_weight_by_operand(const at::Tensor& grad, const at::Tensor& x, const at::Tensor& weight,
