@@ -39,6 +39,7 @@ build "$preset" -DWELKIN_BUILD_TESTS=ON -DWELKIN_BUILD_EXAMPLES=ON -DWELKIN_TEST
   "${labels[@]/#/tests_}"
 
 [ "$preset" = tsan ] && export OMP_NUM_THREADS=1  # libgomp is not instrumented: with more threads it gives false races
+export GTEST_BRIEF=1  # a failure is not lost among what passes
 rm -rf "$folder/test-reports"
 mkdir -p "$folder/test-reports"
 failed=()

@@ -15,6 +15,7 @@ layers=(core observe config data launch plan parallel ops model train bench)
 [ "$preset" = dev ] || export OMP_NUM_THREADS=1
 # GCC's library takes what stands before a thread's block of variables for its size, and its search for leaks ends by a signal where that is none.
 export ASAN_OPTIONS="${ASAN_OPTIONS:+$ASAN_OPTIONS:}intercept_tls_get_addr=0"
+export GTEST_BRIEF=1  # a failure is not lost among what passes
 folder="$root/build/$preset"
 left_out=()
 seconds_left() { echo "$((minutes * 60 - (SECONDS - started)))"; }

@@ -35,10 +35,7 @@ double trained_parameters(const RunFacts& facts, int64_t tensor_parallel) {
 // Recomputed parts make their copies anew in each run, one part after the other.
 double weights_in_16_bits(const config::RunConfig& config, const RunFacts& facts, int64_t tensor_parallel) {
   const bool on_cpu = config.loop.device == config::DeviceChoice::Cpu;
-  if (on_cpu && facts.memory && !facts.memory->has_cast_weights) return 0;
-  if (on_cpu && facts.memory && facts.widens_matmuls) {
-    return static_cast<double>(facts.memory->joined_weights) / static_cast<double>(tensor_parallel);
-  }
+  if (on_cpu && facts.memory && (facts.widens_matmuls || !facts.memory->has_cast_weights)) return 0;
   const int64_t gone = facts.memory ? facts.memory->checkpointed_weights - facts.memory->recomputed_weights : 0;
   return local_parameters(facts, tensor_parallel) - static_cast<double>(gone) / static_cast<double>(tensor_parallel);
 }

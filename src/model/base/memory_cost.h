@@ -55,9 +55,7 @@ struct MemoryCost {
   // Matmul weights of all recomputed parts, and of one of them: each recomputation makes its 16-bit copies. All of them are
   // split_parameters.
   int64_t checkpointed_weights = 0, recomputed_weights = 0;
-  // On a CPU that makes 16-bit matmuls in float32, weights are rounded on the way without a copy, except weights that are
-  // concatenated for one matmul: this is their number, for recomputed parts that of one. Convolutions take weights as they are.
-  int64_t joined_weights = 0;
+  // Convolutions take weights as they are; so do, on a CPU, 16-bit matmuls that are made in float32: they round on the way.
   bool has_cast_weights = true;  // 16-bit matmuls copy their weights
   int64_t constants = 0;         // float32 values besides weights on every device: tables of transforms
 };

@@ -142,9 +142,6 @@ MemoryCost vit_memory_cost(const VitOptions& options, const CheckpointedBlocks& 
     cost.recompute_flops = static_cast<double>(num_checkpointed) * forward_flops_of(vit_cost(options), "blocks.0" + inside);
   }
   cost.kept = cost.kept + static_cast<double>(options.depth - num_checkpointed) * block;
-  const bool joins_again = checkpointed.part == CheckpointedPart::Blocks || checkpointed.part == CheckpointedPart::Attention;
-  const int64_t num_joints = options.depth - (joins_again ? std::max<int64_t>(0, num_checkpointed - 1) : 0);
-  if (!options.joint_qkv) cost.joined_weights = num_joints * 3 * options.embed_dim * options.embed_dim;
   return cost;
 }
 

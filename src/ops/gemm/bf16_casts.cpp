@@ -4,7 +4,12 @@
 #include <ATen/Parallel.h>
 #include <ATen/TensorOperators.h>
 #include <ATen/core/grad_mode.h>
+#include <ATen/ops/cat.h>
+#include <ATen/ops/empty.h>
 #include <ATen/ops/empty_like.h>
+
+#include <algorithm>
+#include <vector>
 
 #include "ops/cpu/elementwise/convert_kernel.h"
 
@@ -69,6 +74,26 @@ at::Tensor rounded_in_place(const at::Tensor& x, at::ScalarType type) {
   at::Tensor same = x;
   round_values(x, same);
   return same;
+}
+
+at::Tensor rounded_rows(at::TensorList parts, at::ScalarType type) {
+  const at::Tensor& first = parts.front();
+  const auto is_like_first = [&](const at::Tensor& part) {
+    return part.scalar_type() == at::kFloat && part.is_contiguous() && is_for_kernel(part, type) && part.dim() > 0 &&
+           part.dim() == first.dim() && part.sizes().slice(1) == first.sizes().slice(1);
+  };
+  if (!std::ranges::all_of(parts, is_like_first)) return rounded(at::cat(parts), type);
+  std::vector<int64_t> sizes = first.sizes().vec();
+  sizes[0] = 0;
+  for (const at::Tensor& part : parts) sizes[0] += part.size(0);
+  at::Tensor joint = at::empty(sizes, first.options());
+  int64_t row = 0;
+  for (const at::Tensor& part : parts) {
+    at::Tensor rows = joint.narrow(0, row, part.size(0));
+    round_values(part, rows);
+    row += part.size(0);
+  }
+  return joint;
 }
 
 }  // namespace welkin::ops

@@ -17,5 +17,7 @@ at::Tensor narrowed(const at::Tensor& x, at::ScalarType type, const at::Tensor& 
 at::Tensor rounded(const at::Tensor& x, at::ScalarType type);
 // The same, in place if no graph is built; x must have no other user.
 at::Tensor rounded_in_place(const at::Tensor& x, at::ScalarType type);
+// rounded() of at::cat(parts), in one pass.
+at::Tensor rounded_rows(at::TensorList parts, at::ScalarType type);
 
 }  // namespace welkin::ops

@@ -19,27 +19,25 @@ TEST(CastWeights, WeightsOfPartsThatRunAgainAreCastOnePartAtATime) {
   EXPECT_EQ(part(estimate_run(config, facts), "weights in 16 bits"), 2 * (600 - (480 - 120) / 2));
 }
 
-// On a CPU without matmuls of 16 bits those that are joined alone; a GPU has them all.
+// So it is on a CPU without matmuls of 16 bits; a GPU has copies of all.
 TEST(CastWeights, WeightsThatAreRoundedOnTheWayHaveNoCopies) {
   config::RunConfig config = small_config();
   config.precision.amp_mode = config::AmpMode::Bf16;
-  config.parallel.tensor_parallel = 2;
   RunFacts facts = small_facts();
   facts.world_size = 2;
-  facts.memory->joined_weights = 200;
   const auto narrow = [&](bool widens_matmuls, config::DeviceChoice device) {
     facts.widens_matmuls = widens_matmuls;
     config.loop.device = device;
     return part(estimate_run(config, facts), "weights in 16 bits");
   };
   using config::DeviceChoice;
-  EXPECT_EQ(narrow(false, DeviceChoice::Cpu), 2 * 600);
-  EXPECT_EQ(narrow(true, DeviceChoice::Cpu), 2 * 200 / 2);
-  EXPECT_EQ(narrow(true, DeviceChoice::Cuda), 2 * 600);
+  EXPECT_EQ(narrow(false, DeviceChoice::Cpu), 2 * 1000);
+  EXPECT_EQ(narrow(true, DeviceChoice::Cpu), 0);
+  EXPECT_EQ(narrow(true, DeviceChoice::Cuda), 2 * 1000);
   facts.memory->has_cast_weights = false;  // convolutions
   EXPECT_EQ(narrow(false, DeviceChoice::Cpu), 0);
   EXPECT_EQ(narrow(true, DeviceChoice::Cpu), 0);
-  EXPECT_EQ(narrow(false, DeviceChoice::Cuda), 2 * 600);
+  EXPECT_EQ(narrow(false, DeviceChoice::Cuda), 2 * 1000);
 }
 
 // The largest moment is in the backward pass, when the last layer's copies, a tenth, are freed.
@@ -51,12 +49,12 @@ TEST(CastWeights, CopiesOfWeightsGoWithTheBackwardPassOfSharedState) {
   config.parallel.shard = config::ShardStage::Optimizer;
   RunFacts facts = small_facts();
   facts.world_size = 4;
-  facts.widens_matmuls = true;
   facts.cost.layers = {{.name = "blocks.0.fc1", .parameters = 900}, {.name = "blocks.0.fc2", .parameters = 100}};
+  facts.widens_matmuls = true;
   const double without = part(estimate_run(config, facts), "activations");
-  facts.memory->joined_weights = 200;
+  facts.widens_matmuls = false;
   const RunEstimate run = estimate_run(config, facts);
-  EXPECT_EQ(part(run, "activations"), without + 2 * 200 * 0.9);
+  EXPECT_EQ(part(run, "activations"), without + 2 * 1000 * 0.9);
   EXPECT_EQ(part(run, "weights in 16 bits"), 0);
   config.loop.device = config::DeviceChoice::Cuda;
   EXPECT_EQ(part(estimate_run(config, facts), "weights in 16 bits"), 2 * 1000);

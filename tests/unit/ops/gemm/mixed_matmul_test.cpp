@@ -53,7 +53,8 @@ TEST(LowMatmul, LinearIsTheSameFunctionBothWays) {
 }
 
 TEST(LowMatmul, MatmulsOfOneXAreTheSameTogether) {
-  for (const at::ScalarType type : {at::kFloat, at::kDouble}) {
+  for (const at::ScalarType type : {at::kFloat, at::kDouble, at::kBFloat16, at::kHalf}) {
+    const UpcastMatmulGuard wide(true);
     std::vector<at::Tensor> inputs = linear_operands({2, 7, 20}, 6, type);
     inputs.push_back(tests::test_values({11, 20}, 4).to(type));
     inputs.push_back(tests::test_values({11}, 5).to(type));
@@ -82,6 +83,36 @@ TEST(LowMatmul, UnderAutocastOperandsAreRoundedAndGradientsComeBackWide) {
   EXPECT_TRUE(tests::close(got, in_double(rounded), at::kBFloat16, 1));
   got.sum().backward();
   for (const at::Tensor& leaf : leaves) EXPECT_EQ(leaf.grad().scalar_type(), at::kFloat);
+}
+
+TEST(LowMatmul, JoinedWeightsAreRoundedAsEachIsAlone) {
+  const UpcastMatmulGuard wide(true);
+  const std::vector<at::Tensor> first = linear_operands({9, 20}, 6, at::kFloat),
+                                second = linear_operands({9, 20}, 11, at::kFloat);
+  const auto gradients = [&](auto matmuls, bool is_second_frozen) {
+    std::vector<at::Tensor> leaves;
+    for (const at::Tensor& from : {first[0], first[1], first[2], second[1], second[2]}) leaves.push_back(from.clone());
+    for (at::Tensor& leaf : leaves) leaf.requires_grad_();
+    if (is_second_frozen) leaves[3].requires_grad_(false);
+    const AutocastGuard autocast(at::kCPU, at::kBFloat16);
+    const std::vector<at::Tensor> out = matmuls(leaves[0], {leaves[1], leaves[3]}, {leaves[2], leaves[4]});
+    (out[0].sum() + out[1].square().sum()).backward();
+    std::vector<at::Tensor> of_leaves{out[0].detach(), out[1].detach()};
+    for (const at::Tensor& leaf : leaves) of_leaves.push_back(leaf.grad());
+    return of_leaves;
+  };
+  const auto one_by_one = [](const at::Tensor& x, at::TensorList weights, at::TensorList biases) {
+    return std::vector<at::Tensor>{linear(x, weights[0], biases[0]), linear(x, weights[1], biases[1])};
+  };
+  for (const bool is_second_frozen : {false, true}) {
+    const auto wanted = gradients(one_by_one, is_second_frozen), got = gradients(fused_linears, is_second_frozen);
+    for (size_t i = 0; i < wanted.size(); ++i) {
+      ASSERT_EQ(wanted[i].defined(), got[i].defined()) << i;
+      if (!wanted[i].defined()) continue;
+      EXPECT_EQ(wanted[i].scalar_type(), got[i].scalar_type()) << i;
+      EXPECT_TRUE(tests::close(got[i], wanted[i].to(at::kDouble), at::kBFloat16, 1)) << i;
+    }
+  }
 }
 
 // Copies into another type while `work` runs.
