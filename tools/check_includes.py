@@ -55,7 +55,7 @@ ROOMS = {
     "ops/cpu": {"ops/arithmetic", "ops/base", "ops/cpu/attention", "ops/cpu/convolution", "ops/cpu/elementwise", "ops/cpu/matrix"},
     "ops/device": {"ops/arithmetic"},
     "ops/loss": {"ops/arithmetic", "ops/base", "ops/device"},
-    "ops/norm": {"ops/base", "ops/device"},
+    "ops/norm": {"ops/base", "ops/cpu/elementwise", "ops/device"},
     "ops/random": {"ops/arithmetic", "ops/cpu/elementwise"},
     "ops/sample": {"ops/arithmetic"},
     "ops/sht": {"ops/base"},

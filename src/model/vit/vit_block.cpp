@@ -5,6 +5,7 @@
 #include <ATen/ops/full.h>
 
 #include "ops/attention/attention.h"
+#include "ops/norm/residual_sum.h"
 
 namespace welkin::model {
 namespace {
@@ -95,7 +96,7 @@ at::Tensor VitBlock::transform(const at::Tensor& x_BND, const ForwardContext& co
   const at::Tensor attended = attn_->forward(norm1_->forward(x_BND), context);
   const ops::ResidualNorm middle_BND = norm2_->of_sum(x_BND, attn_path_->forward(attended, context));
   const at::Tensor expanded = mlp_->forward(middle_BND.normed, context);
-  return middle_BND.sum.add(mlp_path_->forward(expanded, context));
+  return ops::residual_sum(middle_BND.sum, mlp_path_->forward(expanded, context));
 }
 
 std::vector<Site*> VitBlock::sites() {

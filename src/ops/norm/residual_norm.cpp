@@ -8,6 +8,7 @@
 #include "ops/base/once_differentiable.h"
 #include "ops/device/device_ops.h"
 #include "ops/norm/layer_norm.h"
+#include "ops/norm/residual_sum.h"
 
 namespace welkin::ops {
 namespace {
@@ -81,7 +82,7 @@ bool device_norm_adds(const at::Tensor& x, const at::Tensor& branch) {
 ResidualNorm residual_norm_reference(const at::Tensor& x, const at::Tensor& branch, const at::Tensor& weight,
                                      const at::Tensor& bias, double epsilon) {
   ResidualNorm out;
-  out.sum = x.add(branch);
+  out.sum = residual_sum(x, branch);
   out.normed = layer_norm(out.sum, weight, bias, epsilon);
   return out;
 }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copies between float32 and bfloat16 on a CPU, as plain pointers, and their table per instruction set; torch-free. aten's take
-// twice as long on a processor without vcvtneps2bf16. They need one more pass for a bias, and for rounding within float32.
+// twice as long on a processor without vcvtneps2bf16. They need one more pass for a bias, for rounding within float32, and for
+// a sum of both types.
 #pragma once
 
 #include <cstdint>
@@ -17,6 +18,8 @@ struct ConvertKernel {
   void (*narrow)(const float* from, const float* bias, Bf16* to, int64_t rows, int64_t width);
   // Rounds to bfloat16 values, stored as float32. `to` may be `from`.
   void (*round)(const float* from, float* to, int64_t count);
+  // x + y in float32.
+  void (*add)(const float* x, const Bf16* y, float* to, int64_t count);
 };
 
 const ConvertKernel& convert_kernel_portable();

@@ -40,7 +40,14 @@ void round_loop(const float* from, float* to, int64_t count) {
 }
 
 template <int W>
-constexpr ConvertKernel kConvert{widen_loop<W>, narrow_loop<W>, round_loop<W>};
+void add_loop(const float* x, const Bf16* y, float* to, int64_t count) {
+  int64_t i = 0;
+  for (; i + W <= count; i += W) store<W>(to + i, load<W>(x + i) + load<W>(y + i));
+  for (; i < count; ++i) to[i] = x[i] + to_float(y[i]);
+}
+
+template <int W>
+constexpr ConvertKernel kConvert{widen_loop<W>, narrow_loop<W>, round_loop<W>, add_loop<W>};
 
 }  // namespace
 }  // namespace welkin::ops

@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 
 #include <bit>
+#include <cmath>
 #include <cstdint>
 #include <vector>
 
@@ -59,6 +60,23 @@ TEST_P(ConvertKernelOf, WideningIsExact) {
   convert_kernel(GetParam()).widen(from.data(), to.data(), kCount);
   for (size_t i = 0; i < kCount; ++i) EXPECT_EQ(std::bit_cast<uint32_t>(to[i]), uint32_t{from[i].bits} << 16U) << i;
   EXPECT_EQ(to.back(), 7.0F);  // nothing is written behind the end
+}
+
+TEST_P(ConvertKernelOf, AddsAsOneNumberIs) {
+  const std::vector<float> x = numbers(kCount);
+  std::vector<Bf16> y;
+  for (uint32_t i = 0; i < kCount; ++i) y.push_back({static_cast<uint16_t>((i + 3) * 40503U)});
+  std::vector<float> to(kCount + 1, 7.0F);
+  convert_kernel(GetParam()).add(x.data(), y.data(), to.data(), kCount);
+  for (size_t i = 0; i < kCount; ++i) {
+    const float right = x[i] + to_float(y[i]);
+    if (std::isnan(right)) {
+      EXPECT_TRUE(std::isnan(to[i])) << i;
+    } else {
+      EXPECT_EQ(std::bit_cast<uint32_t>(to[i]), std::bit_cast<uint32_t>(right)) << i;
+    }
+  }
+  EXPECT_EQ(to.back(), 7.0F);
 }
 
 INSTANTIATE_TEST_SUITE_P(Sets, ConvertKernelOf,
