@@ -95,14 +95,17 @@ struct OwnLinear : torch::autograd::Function<OwnLinear> {
       const std::vector<int64_t> sizes = context->saved_data["sizes"].toIntVector();
       gradients[0] = matmul_of_operands(grad, operand_of(weights, low), low, type_of(*context, "type")).view(sizes);
     }
-    if (context->needs_input_grad(1) || weights.size() > 1) {
+    const auto is_trained = [&](size_t i) { return context->needs_input_grad(1 + i); };
+    bool is_any_trained = false;
+    for (size_t i = 0; i < weights.size(); ++i) is_any_trained |= is_trained(i);
+    if (is_any_trained) {
       const at::ScalarType kept = upcasts_matmul(grad.device(), low) ? type_of(*context, "type") : low;
       const at::Tensor x = saved[0].defined() ? saved[0] : result_again(*context, kept);
       const at::Tensor joint = linear_grad_weight(grad, x, weights.front(), low);
       int64_t row = 0;
       for (size_t i = 0; i < weights.size(); row += weights[i++].size(0)) {
         const bool is_alone = weights.size() == 1;
-        if (context->needs_input_grad(1 + i)) gradients[1 + i] = is_alone ? joint : joint.narrow(0, row, weights[i].size(0));
+        if (is_trained(i)) gradients[1 + i] = is_alone ? joint : joint.narrow(0, row, weights[i].size(0));
       }
     }
     // The bias is an input only if there is one.
