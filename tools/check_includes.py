@@ -99,7 +99,7 @@ ROOMS = {
     "parallel/pipeline": {"parallel/comm", "parallel/mesh", "parallel/shard"},
     "parallel/shard": {"parallel/c10d", "parallel/comm", "parallel/mesh"},
     "parallel/sharding": {"parallel/comm", "parallel/mesh", "parallel/shard"},
-    "parallel/tokens": {"parallel/comm", "parallel/mesh", "parallel/shard"},
+    "parallel/tokens": {"parallel/comm", "parallel/mesh", "parallel/shard", "parallel/spatial"},
     "parallel/spatial": {"parallel/comm", "parallel/mesh"},
     "parallel/plans": {"parallel/comm", "parallel/mesh", "parallel/shard", "parallel/spatial", "parallel/tokens"},
     "train/checkpoint": {"train/checkpoint/format"},

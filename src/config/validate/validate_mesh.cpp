@@ -46,7 +46,7 @@ void validate_spatial(Draft& draft) {
     if (!is_on) continue;
     draft.problems.add(draft.place(kPath), cat("spatial does not go with this: ", draft.show(kPath), ", ", draft.show(path)),
                        path == kContext
-                           ? "Leave one of them out: blocks of a ViT's field are runs of tokens, which context_parallel cuts too"
+                           ? "Leave one of them out: blocks of a ViT's field are its tokens, which context_parallel splits too"
                            : "Leave one of them out");
   }
 }

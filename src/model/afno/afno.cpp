@@ -36,7 +36,7 @@ at::Tensor Afno::embed(const at::Tensor& input, const ForwardContext& context) c
 
 at::Tensor Afno::output_of(const at::Tensor& x_BND, const at::Tensor& input) const {
   const at::Tensor patches_BNF = head_->forward(tokens_out_({x_BND}, as_they_are).at(0));
-  const int64_t rows = patches_BNF.size(1) / options_.columns();  // of the given part of the field
+  const int64_t rows = input.size(2) / options_.patch;  // of the given part of the field
   const at::Tensor output = unpatchify(patches_BNF, rows, options_.patch);
   return options_.residual ? add_newest(output, input, options_.newest_input_channel, options_.residual_runs) : output;
 }

@@ -54,7 +54,7 @@ at::Tensor Vit::forward(const at::Tensor& input, const ForwardContext& context) 
 at::Tensor Vit::output_of(const at::Tensor& x_BND, const at::Tensor& input) const {
   const at::Tensor out_BND = tokens_out_({norm_->forward(x_BND)}, same_tokens).at(0);
   at::Tensor patches_BNF = head_->forward(out_BND);
-  const int64_t rows = patches_BNF.size(1) / (options_.width / options_.patch);  // of the given part of the field
+  const int64_t rows = input.size(2) / options_.patch;  // of the given part of the field
   at::Tensor output = unpatchify(patches_BNF, rows, options_.patch);
   return options_.residual ? add_newest(output, input, options_.newest_input_channel, options_.residual_runs) : output;
 }

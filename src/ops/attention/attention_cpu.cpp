@@ -200,10 +200,11 @@ class HeadMasks {
     step_ = mask.key.step.item<int64_t>();
     sample_ = mask.key.sample.to(at::kLong).contiguous();
     WELKIN_CHECK(sample_.numel() == sizes.batch, "one sample number per element of dim 0");
-    const auto& [global, offset] = mask.window;
+    const std::vector<int64_t>& global = mask.window.global_shape;
+    const std::vector<int64_t>& offset = mask.window.offset;
     WELKIN_CHECK((global.empty() || global.size() == 3) && (offset.empty() || offset.size() == 3),
                  "a window on attention weights is one of heads, queries and keys");
-    const auto extent = [&, &extents = global](size_t d, int64_t local) { return extents.empty() ? local : extents[d]; };
+    const auto extent = [&](size_t d, int64_t local) { return global.empty() ? local : global[d]; };
     queries_ = extent(1, sizes.queries);
     keys_ = extent(2, sizes.keys);
     if (!offset.empty()) offset_ = {offset[0], offset[1], offset[2]};

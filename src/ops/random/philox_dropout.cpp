@@ -63,7 +63,10 @@ void check_key(const at::Tensor& x, double rate, const MaskKey& key) {
 at::Tensor philox_dropout(const at::Tensor& x, double rate, const MaskKey& key, const MaskWindow& window) {
   if (rate == 0.0) return x;
   check_key(x, rate, key);
-  return PhiloxDropout::apply(x, rate, key, window);
+  if (window.local_shape.empty()) return PhiloxDropout::apply(x, rate, key, window);
+  std::vector<int64_t> sizes{x.size(0)};
+  sizes.insert(sizes.end(), window.local_shape.begin(), window.local_shape.end());
+  return PhiloxDropout::apply(x.reshape(sizes), rate, key, MaskWindow{window.global_shape, window.offset}).reshape(x.sizes());
 }
 
 at::Tensor philox_drop_path(const at::Tensor& x, double rate, const MaskKey& key) {

@@ -22,6 +22,8 @@ struct MaskKey {
 struct MaskWindow {
   std::vector<int64_t> global_shape;
   std::vector<int64_t> offset;
+  // philox_dropout() alone: dims 1, 2, ... as which those of the local tensor are seen; empty: as they are.
+  std::vector<int64_t> local_shape = {};
 };
 
 // x (B, ...) of any floating type, at most 7 dims -> the same shape: x / (1 - rate) where the mask keeps it, else 0.

@@ -62,11 +62,9 @@ MeshGroups::MeshGroups(const MakeGroup& make, int64_t rank, const Mesh& mesh) : 
   }
 }
 
-// Where blocks are cut along one axis alone, it is all of kSpatial.
+// Axes that cut blocks are all of kSpatial if the others do not.
 const Group& MeshGroups::along(AxisSet axes) const {
-  for (const Axis axis : {Axis::D, Axis::H, Axis::W}) {
-    if (axes == AxisSet(axis) && mesh_.size(axis) == mesh_.size(kSpatial)) axes = kSpatial;
-  }
+  if (axes != AxisSet() && (axes | kSpatial) == kSpatial && mesh_.size(axes) == mesh_.size(kSpatial)) axes = kSpatial;
   if (axes.contains(Axis::Cp) && axes != AxisSet(Axis::Cp)) axes = axes | kSampleParts;
   const auto found = std::find_if(groups_.begin(), groups_.end(), [&](const auto& made) { return made.first == axes; });
   WELKIN_CHECK(found != groups_.end(), "a group of these axes is not made");

@@ -5,6 +5,7 @@
 #include <array>
 #include <cstdint>
 #include <optional>
+#include <string>
 #include <string_view>
 
 namespace welkin::parallel {
@@ -33,6 +34,9 @@ class AxisSet {
 
 constexpr AxisSet operator|(Axis a, Axis b) { return AxisSet(a) | AxisSet(b); }
 constexpr AxisSet operator|(Axis a, AxisSet b) { return AxisSet(a) | b; }
+
+// "h", or "h x w" of several.
+std::string axes_text(AxisSet axes);
 
 // Both kinds of data parallelism.
 inline constexpr AxisSet kDp = Axis::DpReplicate | Axis::DpShard;

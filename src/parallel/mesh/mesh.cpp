@@ -131,4 +131,12 @@ std::vector<std::vector<int64_t>> Mesh::groups(AxisSet axes) const {
   return all;
 }
 
+std::string axes_text(AxisSet axes) {
+  std::vector<std::string_view> names;
+  for (size_t i = 0; i < kNumAxes; ++i) {
+    if (axes.contains(static_cast<Axis>(i))) names.push_back(kAxisNames[i]);
+  }
+  return join(names, " x ");
+}
+
 }  // namespace welkin::parallel

@@ -1,11 +1,43 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "parallel/plans/mask_styles.h"
 
+#include <optional>
+
+#include "core/error.h"
 #include "parallel/plans/plan_context.h"
 
 namespace welkin::parallel {
+namespace {
+
+// The tokens of a block, whose grid is seen as rows and columns.
+struct GridWindow {
+  TokenBlock block;
+  int64_t rows = 0, columns = 0;  // of the whole grid
+
+  // For (B, tokens, features): a part of `all_features`, from `first` on.
+  ops::MaskWindow of(at::IntArrayRef shape, int64_t all_features, int64_t first) const {
+    WELKIN_CHECK(shape[1] == block.num_tokens(), "masks of tokens are drawn for whole blocks");
+    const int64_t features = shape[2];
+    return {.global_shape = {rows, columns, all_features},
+            .offset = {block.rows.begin, block.columns.begin, first},
+            .local_shape = {block.rows.size(), block.columns.size(), features}};
+  }
+};
+
+// Nothing if the member has a run of tokens.
+std::optional<GridWindow> grid_window(const PlanContext& context) {
+  const TokenBlock* block = context.tokens.own_block();
+  if (block == nullptr) return {};
+  const int64_t columns = context.plan.tokens_per_row;
+  return GridWindow{*block, context.plan.num_tokens / columns, columns};
+}
+
+}  // namespace
 
 model::Dropout::WindowOf TokenMask::window(const PlanContext& context) const {
+  if (const auto grid = grid_window(context)) {
+    return [grid = *grid](at::IntArrayRef shape) { return grid.of(shape, shape[2], 0); };
+  }
   return [total = context.tokens.num_tokens(), offset = context.tokens.offset()](at::IntArrayRef shape) {
     return ops::MaskWindow{{total, shape[2]}, {offset, 0}};
   };
@@ -13,8 +45,11 @@ model::Dropout::WindowOf TokenMask::window(const PlanContext& context) const {
 
 model::Dropout::WindowOf ColumnMask::window(const PlanContext& context) const {
   const Group& group = context.groups.along(axis);
-  return [total = context.tokens.num_tokens(), offset = context.tokens.offset_without(axis), size = group.size(),
-          place = group.group_rank()](at::IntArrayRef shape) {
+  const int64_t size = group.size(), place = group.group_rank();
+  if (const auto grid = grid_window(context)) {
+    return [grid = *grid, size, place](at::IntArrayRef shape) { return grid.of(shape, shape[2] * size, place * shape[2]); };
+  }
+  return [total = context.tokens.num_tokens(), offset = context.tokens.offset_without(axis), size, place](at::IntArrayRef shape) {
     return ops::MaskWindow{{total, shape[2] * size}, {offset, place * shape[2]}};
   };
 }

@@ -25,7 +25,8 @@ struct ColumnMask {
 
 // For attention weights (B, own heads, own queries, keys).
 struct AttentionMask {
-  Axis heads = Axis::Tp, tokens = Axis::Cp;
+  Axis heads = Axis::Tp;
+  AxisSet tokens = Axis::Cp;
   ContextMode mode = ContextMode::AllGather;
 
   model::Dropout::WindowOf window(const PlanContext& context) const;

@@ -28,11 +28,11 @@ std::vector<std::string> dotted_parts(const std::string& path) {
 }
 
 TokenSplit split_of(const Plan& plan, const MeshGroups& groups) {
-  std::vector<Axis> axes = plan.input_axes;
+  std::vector<AxisSet> axes = plan.input_axes;
   for (const PlanRow& row : plan.rows) {
     if (const auto* split = std::get_if<SplitTokens>(&row.style)) axes.insert(axes.end(), split->axes.begin(), split->axes.end());
   }
-  return {plan.num_tokens, axes, groups};
+  return {plan.num_tokens, axes, groups, plan.tokens_per_row};
 }
 
 // True if the style applies to sites.
@@ -125,9 +125,9 @@ void follow(const ParallelStyle& style, PartialSums& sums, bool leaves) {
       style);
 }
 
-AxisSet axes_of(const std::vector<Axis>& axes) {
+AxisSet axes_of(const std::vector<AxisSet>& axes) {
   AxisSet set;
-  for (const Axis axis : axes) set = set | axis;
+  for (const AxisSet each : axes) set = set | each;
   return set;
 }
 

@@ -43,9 +43,9 @@ struct PlanRow {
 struct Plan {
   int64_t num_tokens = 0;  // per sample; 0: the model has no tokens
   std::vector<PlanRow> rows;
-  // Axes over which the input is split before it enters the model: a member reads the rows of patches that its tokens need and
-  // returns them. Every gradient is then a partial sum over these axes. SplitTokens splits over the remaining axes.
-  std::vector<Axis> input_axes = {};
+  // Axes over which the input is split before it enters the model: a member reads the rows, or the block, of patches that its
+  // tokens need and returns them. Every gradient is then a partial sum over them. SplitTokens splits over the remaining axes.
+  std::vector<AxisSet> input_axes = {};
   int64_t tokens_per_row = 0;  // of the grid of patches; only with input_axes
   // The cells of a sample (d, h, w), if samples are cut into blocks over the axes of kSpatial: a member reads its block, and
   // every gradient is a partial sum over these axes.

@@ -57,7 +57,7 @@ class Traffic {
       if (const auto* split = std::get_if<SplitTokens>(&row.style)) inner_ = split->axes;
     }
     is_sequence_split_ = std::ranges::find(inner_, Axis::Tp) != inner_.end();
-    for (const Axis axis : plan.input_axes) token_ranks_ *= mesh.size(axis);
+    for (const AxisSet axes : plan.input_axes) token_ranks_ *= mesh.size(axes);
     for (const Axis axis : inner_) token_ranks_ *= axis == Axis::Tp ? 1 : mesh.size(axis);
     if (plan.num_tokens > 0) stream_ = of("patch_embed").results;  // the models of patches name it so
   }
@@ -160,7 +160,7 @@ class Traffic {
   // What a level splits is what the levels before it have left.
   void at_each_level(In pass, const std::vector<Axis>& axes) {
     double whole = stream_;
-    for (const Axis axis : plan_.input_axes) whole /= size(axis);
+    for (const AxisSet split : plan_.input_axes) whole /= size(split);
     for (const Axis axis : axes) {
       call(pass, axis, kAllGather, 1, whole, /*is_beside=*/false, /*is_stream=*/true);
       whole /= size(axis);
@@ -170,25 +170,25 @@ class Traffic {
   void add(const std::string& /*pattern*/, const GatherTokens& style) { at_each_level(In::Forward, style.axes); }
 
   void add(const std::string& pattern, const ContextParallelAttention& style) {
-    const double ranks = size(style.axis), places = of(parent_of(pattern)).places;
+    const double ranks = size(style.axes), places = of(parent_of(pattern)).places;
     const double keys = 2 * stream_ * places / size(Axis::Tp), own = keys / ranks;
     if (style.mode == ContextMode::AllGather) {
-      call(In::Forward, style.axis, kAllGather, places, keys);
-      call(In::Backward, style.axis, kReduceScatter, places, keys);
+      call(In::Forward, style.axes, kAllGather, places, keys);
+      call(In::Backward, style.axes, kReduceScatter, places, keys);
     } else if (style.mode == ContextMode::AllToAll) {  // q, k, v, and the result: twice as much as k and v
-      for (const In pass : {In::Forward, In::Backward}) call(pass, style.axis, kAllToAll, 2 * places, 2 * own);
+      for (const In pass : {In::Forward, In::Backward}) call(pass, style.axes, kAllToAll, 2 * places, 2 * own);
     } else {  // gradients make a whole turn
-      call(In::Forward, style.axis, kExchange, (ranks - 1) * places, (ranks - 1) * own, /*is_beside=*/true);
-      call(In::Backward, style.axis, kExchange, (ranks - 1) * places, (ranks - 1) * own, /*is_beside=*/true);
-      call(In::Backward, style.axis, kExchange, ranks * places, ranks * own, /*is_beside=*/true, /*is_stream=*/true);
+      call(In::Forward, style.axes, kExchange, (ranks - 1) * places, (ranks - 1) * own, /*is_beside=*/true);
+      call(In::Backward, style.axes, kExchange, (ranks - 1) * places, (ranks - 1) * own, /*is_beside=*/true);
+      call(In::Backward, style.axes, kExchange, ranks * places, ranks * own, /*is_beside=*/true, /*is_stream=*/true);
     }
   }
 
   void add(const std::string& pattern, const TokensToChannels& style) {
     const PlaceValues at = of(style.parts > 1 ? parent_of(pattern) : pattern);
-    const double values = (style.parts > 1 ? at.first_results : at.inputs) / size(Axis::Tp) / size(style.axis);
+    const double values = (style.parts > 1 ? at.first_results : at.inputs) / size(Axis::Tp) / size(style.axes);
     for (const In pass : {In::Forward, In::Backward}) {
-      call(pass, style.axis, kAllToAll, 2 * at.places, values + values / static_cast<double>(style.parts));
+      call(pass, style.axes, kAllToAll, 2 * at.places, values + values / static_cast<double>(style.parts));
     }
   }
 

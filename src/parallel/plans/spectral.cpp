@@ -36,7 +36,7 @@ Plan afno_plan_of(const config::ModelConfig& config, const model::ModelShape& sh
                   const LayoutOptions& options) {
   const int64_t columns = shape.grid.at(1) / config.patch_size;
   const int64_t tokens = (shape.grid.at(0) / config.patch_size) * columns;
-  const TokenAxes axes = token_axes(tokens, mesh, options);
+  const TokenAxes axes = token_axes({tokens, columns, config.dropout}, mesh, options);
   check_channels_divide("num_blocks", config.num_blocks, mesh, axes.ranks(mesh));
   check_channels_divide("embed_dim times mlp_ratio", hidden_features(config), mesh, /*context_ranks=*/1);
   Plan plan{.num_tokens = tokens,

@@ -12,7 +12,7 @@ Plan swin_plan_of(const config::ModelConfig& config, const model::ModelShape& sh
                   const LayoutOptions& options) {
   const int64_t columns = shape.grid.at(1) / config.patch_size;
   const int64_t tokens = (shape.grid.at(0) / config.patch_size) * columns;
-  const TokenAxes axes = token_axes(tokens, mesh, options);
+  const TokenAxes axes = token_axes({tokens, columns, config.dropout}, mesh, options);
   check_channels_divide("num_heads", config.num_heads, mesh, axes.ranks(mesh));
   check_channels_divide("embed_dim times mlp_ratio", std::llround(static_cast<double>(config.embed_dim) * config.mlp_ratio), mesh,
                         /*context_ranks=*/1);

@@ -4,21 +4,37 @@
 #include "core/error.h"
 #include "core/text.h"
 #include "parallel/plans/plan_context.h"
+#include "parallel/tokens/token_blocks.h"
 
 namespace welkin::parallel {
 
-TokenAxes token_axes(int64_t num_tokens, const Mesh& mesh, const LayoutOptions& options) {
+TokenAxes token_axes(const TokenField& field, const Mesh& mesh, const LayoutOptions& options) {
   TokenAxes axes;
-  if (mesh.size(Axis::H) > 1) axes.context = Axis::H;
-  const int64_t ranks = axes.ranks(mesh), tp = mesh.size(Axis::Tp);
-  if (num_tokens / ranks < (options.sequence_parallel ? tp : 1)) {
+  const bool cuts_rows = mesh.size(Axis::H) > 1, cuts_columns = mesh.size(Axis::W) > 1;
+  if (cuts_rows && cuts_columns) {
+    axes.context = Axis::H | Axis::W;
+  } else if (cuts_rows || cuts_columns) {
+    axes.context = cuts_rows ? Axis::H : Axis::W;
+  }
+  if (cuts_columns) {
+    WELKIN_CHECK(field.columns > 0, "a plan that cuts fields along their width knows the columns of patches");
+    check_blocks(field.num_tokens / field.columns, field.columns, mesh);
+  }
+  if (cuts_columns && field.dropout > 0.0 && options.sequence_parallel) {
     throw ConfigError("parallel",
-                      cat("fewer tokens than ranks to share them: tokens=", num_tokens, ", tp=", tp, ", cp=", ranks,
+                      cat("sequence_parallel with dropout needs fields that are cut along their height alone: dropout=",
+                          field.dropout, ", ranks along the width of spatial=", mesh.size(Axis::W)),
+                      cat("Cut the height, --spatial 1x", mesh.size(kSpatial), "x1, or leave sequence_parallel or dropout out"));
+  }
+  const int64_t ranks = axes.ranks(mesh), tp = mesh.size(Axis::Tp);
+  if (field.num_tokens / ranks < (options.sequence_parallel ? tp : 1)) {
+    throw ConfigError("parallel",
+                      cat("fewer tokens than ranks to share them: tokens=", field.num_tokens, ", tp=", tp, ", cp=", ranks,
                           ", sequence_parallel=", options.sequence_parallel),
                       "Take a smaller context_parallel, or smaller patches");
   }
-  axes.is_input_split = (options.sharded_io || axes.context == Axis::H) && ranks > 1;
-  if (!axes.is_input_split) axes.inner.push_back(axes.context);
+  axes.is_input_split = (options.sharded_io || axes.context != Axis::Cp) && ranks > 1;
+  if (!axes.is_input_split) axes.inner.push_back(Axis::Cp);
   if (options.sequence_parallel) axes.inner.push_back(Axis::Tp);
   return axes;
 }

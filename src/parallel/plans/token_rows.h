@@ -13,16 +13,23 @@
 namespace welkin::parallel {
 
 struct TokenAxes {
-  // The axis that splits the context: cp, or h, since blocks of a field along its height are runs of tokens, too.
-  Axis context = Axis::Cp;
+  // The axes that split the context: cp, or those that cut the field into blocks.
+  AxisSet context = Axis::Cp;
   bool is_input_split = false;   // over `context`: a member reads, embeds and scores only its own tokens
   std::vector<Axis> inner = {};  // the axes of SplitTokens
 
   int64_t ranks(const Mesh& mesh) const { return mesh.size(context); }
 };
 
-// ConfigError when there are fewer tokens than ranks to share them.
-TokenAxes token_axes(int64_t num_tokens, const Mesh& mesh, const LayoutOptions& options);
+struct TokenField {
+  int64_t num_tokens = 0;
+  int64_t columns = 0;  // of the grid of patches
+  double dropout = 0.0;
+};
+
+// ConfigError when there are fewer tokens, or rows or columns of blocks, than ranks to share them; and for dropout on tokens of
+// such blocks that sequence_parallel splits: what is left of a block is no rectangle, for which masks are drawn.
+TokenAxes token_axes(const TokenField& field, const Mesh& mesh, const LayoutOptions& options);
 
 // Adds the rows of the input's sites if the input is split. `with_positions`: the model has a site "positions".
 void add_split_input(Plan& plan, const TokenAxes& axes, bool with_positions);

@@ -40,11 +40,11 @@ const model::Dropout* attention_dropout_near(const PlanContext& context, const m
   return nullptr;
 }
 
-FieldShard rows_of(const PlanContext& context, const TokenSplit& input) {
-  return field_shard(input.offset(), input.num_own(), context.plan.tokens_per_row);
+TokenSplit input_split(const PlanContext& context) {
+  return {context.plan.num_tokens, context.plan.input_axes, context.groups, context.plan.tokens_per_row};
 }
 
-TokenSplit input_split(const PlanContext& context) { return {context.plan.num_tokens, context.plan.input_axes, context.groups}; }
+FieldShard read_by(const PlanContext& context) { return field_shard(input_split(context), context.plan.tokens_per_row); }
 
 // At a site with `extent` tokens, takes the `own` ones from `first` on.
 void install_narrow(model::Site& site, int64_t first, int64_t own, int64_t extent) {
@@ -82,41 +82,50 @@ void GatherTokens::install(PlanContext& context, model::Site& site) const {
 }
 
 void ContextParallelAttention::install(PlanContext& context, model::Site& site) const {
-  const TokenSplit::Level* level = context.tokens.level(axis);
+  const TokenSplit::Level* level = context.tokens.level(axes);
   if (level == nullptr || level->group.size() == 1) return;
   site.install([level = *level, mode = mode, dropout = attention_dropout_near(context, site)](const Tensors& in,
                                                                                               const Body& body) -> Tensors {
     if (mode == ContextMode::AllGather) return all_gather_attention(level.group, level.lengths, in, body);
-    if (mode == ContextMode::AllToAll) return all_to_all_attention(level.group, level.lengths, in, body);
+    const TokenBlocks* blocks = level.blocks ? &*level.blocks : nullptr;
+    if (mode == ContextMode::AllToAll) return all_to_all_attention(level.group, level.lengths, in, body, blocks);
     return {ring_attention(level.group, level.lengths, in.at(0), in.at(1), in.at(2), ring_dropout(dropout, in))};
   });
 }
 
 void TokensToChannels::install(PlanContext& context, model::Site& site) const {
-  const TokenSplit::Level* level = context.tokens.level(axis);
+  const TokenSplit::Level* level = context.tokens.level(axes);
   if (level == nullptr || level->group.size() == 1) return;
   site.install([level = *level, parts = parts, dim = weight_dim](Tensors in, const Body& body) -> Tensors {
-    in.front() = channels_of_all_tokens(level, in.front(), parts);
+    const at::Tensor channels = channels_of_all_tokens(level, in.front(), parts);
+    in.front() = level.blocks ? blocks_to_rows(*level.blocks, channels) : channels;
     for (size_t i = 1; i < in.size(); ++i) {
       const int64_t own = in[i].size(dim) / level.group.size();
       in[i] = in[i].narrow(dim, level.group.group_rank() * own, own);
     }
-    return {tokens_of_all_channels(level, body(std::move(in)).at(0))};
+    const at::Tensor out = body(std::move(in)).at(0);
+    return {tokens_of_all_channels(level, level.blocks ? rows_to_blocks(*level.blocks, out) : out)};
   });
 }
 
 void OwnFromRead::install(PlanContext& context, model::Site& site) const {
-  const FieldShard shard = rows_of(context, input_split(context));
+  const FieldShard shard = read_by(context);
+  if (shard.num_tokens == shard.num_tokens_read()) return;
   install_narrow(site, shard.first_token, shard.num_tokens, shard.num_tokens_read());
 }
 
 void OwnFromAll::install(PlanContext& context, model::Site& site) const {
   const TokenSplit input = input_split(context);
-  install_narrow(site, input.offset(), input.num_own(), context.plan.num_tokens);
+  const TokenBlock* block = input.own_block();
+  if (block == nullptr) return install_narrow(site, input.offset(), input.num_own(), context.plan.num_tokens);
+  site.install([own = *block, columns = context.plan.tokens_per_row](Tensors in, const Body& body) -> Tensors {
+    return {tokens_of_block(own, body(std::move(in)).at(0), columns)};
+  });
 }
 
 void ReadFromOwn::install(PlanContext& context, model::Site& site) const {
-  const FieldShard shard = rows_of(context, input_split(context));
+  const FieldShard shard = read_by(context);
+  if (shard.num_tokens == shard.num_tokens_read()) return;
   const int64_t before = shard.first_token, own = shard.num_tokens;
   site.install([before, own, after = shard.num_tokens_read() - before - own](Tensors in, const Body& body) -> Tensors {
     const at::Tensor out = body(std::move(in)).at(0);

@@ -28,9 +28,9 @@ struct GatherTokens {
   void leave(PartialSums& sums) const { sums.tokens = {}; }
 };
 
-// Attention over tokens that are split over the axis.
+// Attention over tokens that are split over the axes. The order of keys does not matter to it.
 struct ContextParallelAttention {
-  Axis axis = Axis::Cp;
+  AxisSet axes = Axis::Cp;
   ContextMode mode = ContextMode::AllGather;
 
   void install(PlanContext& context, model::Site& site) const;
@@ -38,9 +38,9 @@ struct ContextParallelAttention {
 
 // A layer that needs all tokens and does not mix channels: an all-to-all gives each member all tokens of some channels, and
 // another one its own tokens of all channels (channel_exchange.h). The site takes (B, N, features) and weights, of which a
-// member uses those of its channels.
+// member uses those of its channels. The tokens of all are in the rows of the grid.
 struct TokensToChannels {
-  Axis axis = Axis::Cp;
+  AxisSet axes = Axis::Cp;
   int64_t parts = 1;       // blocks of features, each with all channels: 3 for a joint q, k, v
   int64_t weight_dim = 0;  // dim of the channels in each weight
 

@@ -34,6 +34,17 @@ void check_heads(const VitLayout& vit, const Mesh& mesh, int64_t cp, const Layou
                         "; what works on this many ranks: ", working_pairs(vit.num_heads, mesh.world_size())));
 }
 
+// A member of an all-to-all has all tokens, in the rows of the field. Else queries and keys are in blocks, for which no masks of
+// attention are drawn.
+void check_masks(const VitLayout& vit, const Mesh& mesh, const LayoutOptions& options) {
+  if (mesh.size(Axis::W) == 1 || vit.dropout == 0.0 || options.context_mode == ContextMode::AllToAll) return;
+  throw ConfigError(
+      "parallel",
+      cat("dropout needs whole rows of tokens: dropout=", vit.dropout, ", ranks along the width of spatial=", mesh.size(Axis::W),
+          ", context_mode=", context_mode_name(options.context_mode)),
+      cat("Set context_mode to all_to_all, cut the height alone (--spatial 1x", mesh.size(kSpatial), "x1), or set dropout to 0"));
+}
+
 void check_hidden(const VitLayout& vit, const Mesh& mesh) {
   const int64_t tp = mesh.size(Axis::Tp);
   if (vit.mlp_width % tp == 0) return;
@@ -44,9 +55,10 @@ void check_hidden(const VitLayout& vit, const Mesh& mesh) {
 }  // namespace
 
 Plan vit_plan(const VitLayout& vit, const Mesh& mesh, const LayoutOptions& options) {
-  const TokenAxes axes = token_axes(vit.num_tokens, mesh, options);
-  const Axis context = axes.context;
+  const TokenAxes axes = token_axes({vit.num_tokens, vit.tokens_per_row, vit.dropout}, mesh, options);
+  const AxisSet context = axes.context;
   check_heads(vit, mesh, axes.ranks(mesh), options);
+  check_masks(vit, mesh, options);
   check_hidden(vit, mesh);
   Plan plan{.num_tokens = vit.num_tokens, .rows = {}, .input_axes = {}, .tokens_per_row = vit.tokens_per_row};
   auto& rows = plan.rows;
@@ -84,6 +96,7 @@ Plan vit_plan_of(const config::ModelConfig& config, const model::ModelShape& sha
                    .num_heads = config.num_heads,
                    .joint_qkv = config.qkv == config::QkvLayout::Joint,
                    .mlp_width = std::llround(static_cast<double>(config.embed_dim) * config.mlp_ratio),
+                   .dropout = config.dropout,
                    .tokens_per_row = shape.grid.at(1) / config.patch_size},
                   mesh, options);
 }

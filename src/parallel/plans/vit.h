@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The plan of the vision transformer over tp and cp.
+// The plan of the vision transformer over tp, and over cp or h and w.
 #pragma once
 
 #include <cstdint>
@@ -19,8 +19,9 @@ struct VitLayout {
   int64_t num_tokens = 0;
   int64_t num_heads = 0;
   bool joint_qkv = false;
-  int64_t mlp_width = 0;       // 0: not checked
-  int64_t tokens_per_row = 0;  // of the grid of patches; needed for sharded_io
+  int64_t mlp_width = 0;  // 0: not checked
+  double dropout = 0.0;
+  int64_t tokens_per_row = 0;  // of the grid of patches; needed where the input is split
 };
 
 // The rows for this mesh. ConfigError before anything runs if heads, hidden features or tokens cannot be split, with

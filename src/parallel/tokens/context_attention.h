@@ -7,6 +7,7 @@
 
 #include "model/base/site.h"
 #include "parallel/comm/collectives.h"
+#include "parallel/tokens/token_blocks.h"
 
 namespace welkin::parallel {
 
@@ -21,8 +22,9 @@ const char* context_mode_name(ContextMode mode);
 // `body` is the model's own attention on {q, k, v}; the ring replaces it.
 model::Tensors all_gather_attention(const Group& group, const Lengths& lengths, const model::Tensors& qkv,
                                     const model::Body& body);
+// `blocks`: of the members' tokens, or null. Masks of dropout are of tokens in the rows of the field, in which they are then put.
 model::Tensors all_to_all_attention(const Group& group, const Lengths& lengths, const model::Tensors& qkv,
-                                    const model::Body& body);
+                                    const model::Body& body, const TokenBlocks* blocks = nullptr);
 at::Tensor ring_attention(const Group& group, const Lengths& lengths, const at::Tensor& q_BHND, const at::Tensor& k_BHND,
                           const at::Tensor& v_BHND);
 

@@ -98,6 +98,10 @@ ContextMode context_mode_of(const config::RunConfig& config, const model::ModelS
   }
   const int64_t ranks = mesh.size(kSampleParts);
   if (ranks == 1) return ContextMode::AllGather;
+  if (mesh.size(Axis::W) > 1 && config.model.dropout > 0) {
+    if (note != nullptr) *note = "context_mode auto: all_to_all, which has dropout for fields that are cut along their width";
+    return ContextMode::AllToAll;
+  }
   ContextWork work{.tokens = 1,
                    .heads = std::max<int64_t>(1, config.model.num_heads / mesh.size(Axis::Tp)),
                    .head_dim = config.model.embed_dim / config.model.num_heads,

@@ -26,4 +26,15 @@ FieldShard field_shard(int64_t first_token, int64_t num_tokens, int64_t columns)
   return share;
 }
 
+FieldShard field_shard(const TokenSplit& split, int64_t columns) {
+  const TokenBlock* block = split.own_block();
+  if (block == nullptr) return field_shard(split.offset(), split.num_own(), columns);
+  return {.first_row = block->rows.begin,
+          .first_column = block->columns.begin,
+          .num_rows = block->rows.size(),
+          .num_columns = block->columns.size(),
+          .num_tokens = block->num_tokens(),
+          .own = {{.rows = block->rows.size(), .columns = block->columns.size()}}};
+}
+
 }  // namespace welkin::parallel

@@ -9,23 +9,31 @@
 
 namespace welkin::parallel {
 
-TokenSplit::TokenSplit(int64_t num_tokens, const std::vector<Axis>& axes, const MeshGroups& groups) : num_tokens_(num_tokens) {
+TokenSplit::TokenSplit(int64_t num_tokens, const std::vector<AxisSet>& axes, const MeshGroups& groups, int64_t columns)
+    : num_tokens_(num_tokens) {
   int64_t own = num_tokens;
-  for (const Axis axis : axes) {
-    const Group& group = groups.along(axis);
+  for (const AxisSet each : axes) {
+    const Group& group = groups.along(each);
     if (own < group.size()) {
       throw ConfigError("parallel",
-                        cat("fewer tokens than ranks to share them: tokens=", own, " of ", num_tokens, ", ", axis_name(axis), "=",
+                        cat("fewer tokens than ranks to share them: tokens=", own, " of ", num_tokens, ", ", axes_text(each), "=",
                             group.size()),
-                        cat("Take ", axis_name(axis), " of at most ", own, ", or smaller patches"));
+                        cat("Take ", axes_text(each), " of at most ", own, ", or smaller patches"));
     }
-    levels_.push_back({axis, group, balanced_split(own, group.size())});
+    const bool is_of_blocks = each.contains(Axis::W) && groups.mesh().size(Axis::W) > 1;
+    if (is_of_blocks) {
+      WELKIN_CHECK(levels_.empty() && columns > 0, "blocks are cut first, from a grid of which the columns are known");
+      TokenBlocks blocks = token_blocks(num_tokens / columns, columns, group.ranks(), groups.mesh());
+      levels_.push_back({each, group, blocks.lengths(), std::move(blocks)});
+    } else {
+      levels_.push_back({each, group, balanced_split(own, group.size())});
+    }
     own = levels_.back().lengths[static_cast<size_t>(group.group_rank())];
   }
 }
 
-const TokenSplit::Level* TokenSplit::level(Axis axis) const {
-  const auto found = std::find_if(levels_.begin(), levels_.end(), [&](const Level& level) { return level.axis == axis; });
+const TokenSplit::Level* TokenSplit::level(AxisSet axes) const {
+  const auto found = std::find_if(levels_.begin(), levels_.end(), [&](const Level& level) { return level.axes == axes; });
   return found == levels_.end() ? nullptr : &*found;
 }
 
@@ -35,7 +43,7 @@ int64_t TokenSplit::offset() const {
   return offset;
 }
 
-int64_t TokenSplit::offset_without(Axis innermost) const {
+int64_t TokenSplit::offset_without(AxisSet innermost) const {
   const Level* last = level(innermost);
   return offset() - (last == nullptr ? 0 : split_offset(last->lengths, last->group.group_rank()));
 }

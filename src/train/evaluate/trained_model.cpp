@@ -145,7 +145,9 @@ void TrainedModel::build(const Registries& registries, const ModelChoice& choice
 void TrainedModel::build_part(const Registries& registries) {
   const at::NoGradGuard no_grad;
   const NoMemoryLimit meanwhile;
-  const SetupSource source{config_, registries, dataset_->spec(), device_};
+  config::RunConfig config = config_;
+  config.model.dropout = 0.0;  // nothing is dropped: a plan need not refuse blocks that have no masks
+  const SetupSource source{config, registries, dataset_->spec(), device_};
   model_ = registries.models.at(config_.model.model).build(config_.model, shape_of(dataset_->spec()));
   table_ = parallel::ParamTable::of(*model_);
   if (const auto plan = plan_of(groups_.mesh(), source)) {

@@ -109,7 +109,7 @@ void add_online(FactoryRegistry<DatasetEntry>& datasets, const data::OnlineFacts
 void add_builtins(Registries& registries) {
   model::add_builtin_models(registries.models);
   add_datasets(registries.datasets);
-  const parallel::AxisSet token_axes = parallel::Axis::Tp | parallel::Axis::Cp | parallel::Axis::H;
+  const parallel::AxisSet token_axes = parallel::Axis::Tp | parallel::Axis::Cp | parallel::Axis::H | parallel::Axis::W;
   registries.plans.add("vit", {parallel::vit_plan_of, token_axes});
   registries.plans.add("afno", {parallel::afno_plan_of, token_axes, /*has_context_modes=*/false});
   registries.plans.add("sfno", {parallel::sfno_plan_of, parallel::Axis::Tp | parallel::Axis::H});

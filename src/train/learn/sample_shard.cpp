@@ -27,11 +27,13 @@ SampleShard::SampleShard(const parallel::Plan& plan, const parallel::MeshGroups&
 }
 
 void SampleShard::share_tokens(const parallel::Plan& plan, const parallel::MeshGroups& groups) {
-  const parallel::TokenSplit tokens(plan.num_tokens, plan.input_axes, groups);
-  const parallel::FieldShard share = parallel::field_shard(tokens.offset(), tokens.num_own(), plan.tokens_per_row);
+  const parallel::TokenSplit tokens(plan.num_tokens, plan.input_axes, groups, plan.tokens_per_row);
+  const parallel::FieldShard share = parallel::field_shard(tokens, plan.tokens_per_row);
   group_ = tokens.levels().back().group;
   const int64_t patch = grid_.at(1) / plan.tokens_per_row;
-  read_ = {{share.first_row * patch, 0}, {share.num_rows * patch, grid_.at(1)}};
+  const bool reads_whole_rows = share.num_columns == plan.tokens_per_row;
+  read_ = {{share.first_row * patch, share.first_column * patch},
+           {share.num_rows * patch, reads_whole_rows ? grid_.at(1) : share.num_columns * patch}};
   for (const auto& piece : share.own) {
     own_.push_back({{piece.row * patch, piece.column * patch}, {piece.rows * patch, piece.columns * patch}});
   }

@@ -40,7 +40,7 @@ class ManyProcessEngine : public ModelEngine {
     const parallel::Plan plan = parallel::vit_plan_of(c.config.model, c.shape, groups_.mesh(), {});
     apply_plan(plan, *model_, table_, groups_);
     capture_ = std::make_unique<ActivationCapture>(*model_);
-    tokens_ = parallel::TokenSplit(plan.num_tokens, {Axis::Cp}, groups_);
+    tokens_ = parallel::TokenSplit(plan.num_tokens, {parallel::AxisSet(Axis::Cp)}, groups_);
     const at::Tensor input = c.inputs.get("input");
     batch_ = input.size(0);
     lengths_ = parallel::balanced_split(batch_, dp().size());

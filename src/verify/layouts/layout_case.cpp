@@ -63,8 +63,13 @@ LayoutCase canonical(LayoutCase c, parallel::AxisSet axes) {
     c.steps = c.members = 1;
   }
   if (c.sizes.tp == 1) c.options.sequence_parallel = false;
-  if (c.sizes.cp == 1) c.options.context_mode = ContextMode::AllGather;
+  const bool splits_tokens = c.sizes.cp > 1 || (c.num_blocks() > 1 && axes.contains(parallel::Axis::Cp));
+  if (!splits_tokens) c.options.context_mode = ContextMode::AllGather;
   if (c.sizes.cp == 1) c.options.sharded_io = false;
+  if (c.sizes.w > 1 && c.dropout > 0) {  // what plans of tokens refuse there
+    c.options.sequence_parallel = false;
+    c.options.context_mode = ContextMode::AllToAll;
+  }
   if (c.exchange_size() == 1) c.shard = config::ShardStage::None;
   if (c.shard == config::ShardStage::None) c.shard_replicas = 1;
   if (c.sizes.pp > 1) {
@@ -144,7 +149,7 @@ std::vector<OptionLevels> pairwise() {
 }
 
 // Meshes along axes of the plan and dp. Blocks are cut along each axis alone, and along several: 1x1x2, 2x1x1, 1x2x2, 2x2x2;
-// fields along two of them.
+// fields along two of them. Where tokens are cut, rows of the field are so by any number of ranks: these are runs of tokens.
 std::vector<parallel::MeshSizes> meshes_of(int64_t world_size, parallel::AxisSet axes) {
   using parallel::Axis;
   std::vector<std::array<int64_t, 3>> blocks{{1, 1, 1}};
@@ -155,6 +160,7 @@ std::vector<parallel::MeshSizes> meshes_of(int64_t world_size, parallel::AxisSet
   for (int64_t ranks = 2; ranks <= world_size; ++ranks) {
     std::vector<std::array<int64_t, 3>> cuts{{1, 1, ranks}, {ranks, 1, 1}, {1, 2, ranks / 2}, {2, 2, ranks / 4}};
     if (!axes.contains(Axis::W)) cuts = {{1, ranks, 1}};
+    if (axes.contains(Axis::Cp)) cuts = {{1, ranks, 1}, {1, 2, ranks / 2}, {1, 1, std::min<int64_t>(ranks, 2)}};
     for (const std::array<int64_t, 3>& cut : cuts) {
       const bool is_new = std::ranges::find(blocks, cut) == blocks.end();
       if (is_new && is_cuttable(cut) && cut[0] * cut[1] * cut[2] == ranks) blocks.push_back(cut);
@@ -170,7 +176,8 @@ std::vector<parallel::MeshSizes> meshes_of(int64_t world_size, parallel::AxisSet
         const int64_t rest = world_size / model_size;
         meshes.push_back({.dp_replicate = rest, .tp = tp, .cp = cp, .h = h, .w = w, .d = d});
         for (const int64_t pp : {2, 4}) {
-          const bool stands_for_all = d * h == 1 || !axes.contains(parallel::Axis::W);  // a cut along w
+          // A cut along w stands for all cuts of boxes.
+          const bool stands_for_all = d * h == 1 || axes.contains(parallel::Axis::Cp) || !axes.contains(parallel::Axis::W);
           if (rest % pp != 0 || !stands_for_all || !axes.contains(parallel::Axis::Pp)) continue;
           meshes.push_back({.dp_replicate = rest / pp, .tp = tp, .cp = cp, .pp = pp, .h = h, .w = w, .d = d});
         }
@@ -227,7 +234,8 @@ std::string LayoutCase::text() const {
   if (sizes.pp > 1) out += cat(", pp ", sizes.pp, " ", config::name_of(schedule));
   if (sizes.tp > 1 && sizes.cp > 1) out += cat(" (", order, ")");
   if (options.sequence_parallel) out += ", sequence parallel";
-  if (sizes.cp > 1) out += cat(", ", context_mode_name(options.context_mode));
+  const bool has_mode = sizes.cp > 1 || options.context_mode != ContextMode::AllGather;
+  if (has_mode) out += cat(", ", context_mode_name(options.context_mode));
   if (options.sharded_io) out += ", sharded input and output";
   if (joint_qkv) out += ", joint qkv";
   if (depth > 4) out += cat(", ", depth, " blocks");

@@ -109,6 +109,27 @@ const parallel::RankTest kBlocksOfFields("blocks_of_fields", [](parallel::Connec
   }
 });
 
+// Fields cut along their width too: blocks of 5 x 7 tokens, of which no two are alike.
+const parallel::RankTest kBlocksAlongTheWidth("blocks_along_the_width", [](parallel::Connection& connection) {
+  model::Registry models;
+  model::add_builtin_models(models);
+  const LayoutRanks ranks{connection.rank(), [&](const std::string& name, parallel::GroupMembers members) {
+                            return connection.make_group(name, std::move(members));
+                          }};
+  const std::array<std::pair<const char*, parallel::PlanFactory>, 3> plans{
+      {{"vit", parallel::vit_plan_of}, {"afno", parallel::afno_plan_of}, {"swin", parallel::swin_plan_of}}};
+  for (const auto& [name, make] : plans) {
+    const LayoutSubject subject{models.at(name), {make, parallel::Axis::Tp | parallel::Axis::Cp | parallel::kSpatial}};
+    auto cases = layout_cases(connection.world_size(), LayoutChoice::Pairs, axes_of(subject));
+    std::erase_if(cases, [](const LayoutCase& c) { return c.sizes.w == 1 || c.sizes.d > 1; });
+    ASSERT_GE(cases.size(), 12U);
+    for (const LayoutReport& report : check_layouts(subject, ranks, cases, {})) {
+      EXPECT_TRUE(report.passed()) << name << ", " << report.layout.text() << ": " << report.worst_name << " is off by "
+                                   << report.worst << report.refused;
+    }
+  }
+});
+
 // One step under each mesh, the others under the next one.
 const parallel::RankTest kMoves("moved_checkpoints", [](parallel::Connection& connection) {
   model::Registry models;
@@ -202,6 +223,9 @@ TEST(Layouts, ContinueFromCheckpointsOfOthersOnTwoRanks) { parallel::run_on_rank
 TEST(Layouts, ContinueFromCheckpointsOfOthersOnFourRanks) { parallel::run_on_ranks("moved_checkpoints", 4); }
 
 TEST(Layouts, OfTheUnetEqualOneProcessOnTwoRanks) { parallel::run_on_ranks("unet_layouts", 2); }
+TEST(Layouts, OfBlocksAlongTheWidthEqualOneProcessOnTwoRanks) { parallel::run_on_ranks("blocks_along_the_width", 2, 180); }
+TEST(Layouts, OfBlocksAlongTheWidthEqualOneProcessOnFourRanks) { parallel::run_on_ranks("blocks_along_the_width", 4, 180); }
+
 TEST(Layouts, OfTheUnetEqualOneProcessOnFourRanks) { parallel::run_on_ranks("unet_layouts", 4, 180); }
 TEST(Layouts, OfTheUnetEqualOneProcessOnEightRanks) { parallel::run_on_ranks("unet_layouts", 8, 180); }
 

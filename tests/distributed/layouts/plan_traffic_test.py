@@ -51,7 +51,8 @@ class PlanTraffic(RanksCase):
                 self.assertLessEqual(abs(found.get(name, 0) - wanted), SMALL + 1e-3 * wanted, name)
 
     def test_tokens(self):
-        usual = ((2, "--tensor_parallel", "2", "--sequence_parallel"), (4, "--tensor_parallel", "2", "--context_parallel", "2"), (2, "--spatial", "1x2x1"))
+        usual = ((2, "--tensor_parallel", "2", "--sequence_parallel"), (4, "--tensor_parallel", "2", "--context_parallel", "2"), (2, "--spatial", "1x2x1"),
+                 (4, "--spatial", "1x2x2"))
         for model in ("vit", "swin", "afno"):
             for ranks, *flags in usual:
                 self.check(ranks, FIELDS.replace("MODEL", model), *flags)

@@ -75,7 +75,7 @@ class EvaluateRanks(RanksCase):
         root = self.folder / "vit"
         self.run_ranks(2, self.write(DEEP), root, "--shard", "full", "--set", "ema_decay=0.5")
         run = run_folder(root)
-        for layout in (("--tp", 2), ("--cp", 2), ("--cp", 2, "--context_io", "sharded")):
+        for layout in (("--tp", 2), ("--cp", 2), ("--cp", 2, "--context_io", "sharded"), ("--spatial", "1x1x2")):
             for flags in ((), ("--ema",), ("--rollout_steps", 2)):
                 self.assert_close_scores(2, run, layout, flags, ROUNDING)
         self.assert_close_scores(4, run, ("--tp", 2), rounding=ROUNDING)

@@ -64,27 +64,33 @@ class SpatialParallel(RanksCase):
     def test_blocks_of_fields_hand_over_to_context_parallelism(self):
         yaml = self.write(VIT)
         self.run_ranks(0, yaml, self.folder / "one", *SGD)
-        for ranks, flags in ((2, ("--spatial", "1x2x1")), (4, ("--spatial", "1x2x1", "--tensor_parallel", 2, "--context_mode", "ring"))):
-            root = self.folder / str(ranks)
+        for ranks, flags in ((2, ("--spatial", "1x2x1")), (3, ("--spatial", "1x1x3", "--context_mode", "ring", "--set", "dropout=0")),
+                             (4, ("--spatial", "1x2x2", "--context_mode", "auto", "--set", "num_heads=4")),
+                             (4, ("--spatial", "1x2x1", "--tensor_parallel", 2, "--context_mode", "ring"))):
+            one = self.folder / "one"
+            if "--set" in flags:
+                one = self.folder / flags[-1]
+                self.run_ranks(0, yaml, one, *SGD, *flags[-2:])
+            root = self.folder / "-".join(map(str, (ranks, *flags[1:])))
             self.run_ranks(ranks, yaml, root, *SGD, *flags)
-            self.assert_close_training(self.folder / "one", root)
+            self.assert_close_training(one, root)
         self.assertIn("spatial: [0, 2]", log_text(root))
 
     def test_the_models_of_fields_share_samples(self):
         for model, layouts in (("unet2d", ((4, ("--spatial", "1x2x2")), (3, ("--spatial", "1x1x3")))),
-                               ("afno", ((2, ("--spatial", "1x2x1")), (4, ("--context_parallel", 2, "--tensor_parallel", 2, "--sequence_parallel")))),
-                               ("swin", ((2, ("--context_parallel", 2, "--context_io", "gathered")), (4, ("--spatial", "1x2x1", "--tensor_parallel", 2)))),
+                               ("afno", ((2, ("--spatial", "1x2x1")), (4, ("--spatial", "1x2x2")), (4, ("--context_parallel", 2, "--tensor_parallel", 2, "--sequence_parallel")))),
+                               ("swin", ((2, ("--context_parallel", 2, "--context_io", "gathered")), (4, ("--spatial", "1x1x2", "--tensor_parallel", 2)))),
                                ("sfno", ((2, ("--spatial", "1x2x1")), (4, ("--spatial", "1x2x1", "--tensor_parallel", 2))))):
             yaml = self.write(FIELDS % FIELD_MODELS[model], f"{model}.yaml")
             one = self.folder / f"{model}-one"
             self.run_ranks(0, yaml, one, *SGD, "--csv")
             for ranks, flags in layouts:
                 with self.subTest(model=model, flags=flags):
-                    root = self.folder / f"{model}-{ranks}"
+                    root = self.folder / f"{model}-{ranks}{flags[1]}"
                     self.run_ranks(ranks, yaml, root, *SGD, "--csv", *flags)
                     self.assert_close_training(one, root)
                     self.assert_close_scores(one, root)
-        self.assertIn("context_mode: all_to_all, the only one of model=afno", log_text(self.folder / "afno-4"))
+        self.assertIn("context_mode: all_to_all, the only one of model=afno", log_text(self.folder / "afno-42"))
 
     def assert_close_scores(self, one, other):
         """The RMSE that is logged, which ranks add up over their points."""
@@ -139,14 +145,18 @@ class SpatialParallel(RanksCase):
         within(losses(self.folder / "2"), losses(self.folder / "0"), 2**-8, "bfloat16 rounds so")
 
     def test_what_cannot_be_cut_is_refused_before_anything_is_written(self):
-        unet, vit, afno = self.write(UNET), self.write(VIT, "vit.yaml"), self.write(FIELDS % FIELD_MODELS["afno"], "afno.yaml")
+        unet, vit = self.write(UNET), self.write(VIT, "vit.yaml")
+        afno, sfno = (self.write(FIELDS % FIELD_MODELS[name], f"{name}.yaml") for name in ("afno", "sfno"))
         for ranks, yaml, flags, message in (
                 (8, unet, ("--spatial", "1x1x8", "--set", "data_size=4"),
                  "an edge of the box has fewer cells than ranks: axis=w, cells=4, ranks=8. Take at most 4 ranks along this axis"),
-                (2, vit, ("--spatial", "1x1x2"), "the plan of the model does not split it over this axis: model=vit, w=2"),
+                (2, vit, ("--spatial", "2x1x1"), "the plan of the model does not split it over this axis: model=vit, d=2"),
+                (9, vit, ("--spatial", "1x1x9"), "fewer columns of patches than ranks to share them: columns=8, w=9. Take at most 8 ranks along w"),
+                (2, vit, ("--spatial", "1x1x2", "--context_mode", "ring"), "dropout needs whole rows of tokens: dropout=0.1"),
+                (4, vit, ("--spatial", "1x1x2", "--tensor_parallel", 2, "--sequence_parallel"), "sequence_parallel with dropout needs fields that are cut"),
                 (3, afno, ("--context_parallel", "3"),
                  "the channels cannot be split: num_blocks=4, tp=1, ranks that share a sample=3. Products of these that work: 1, 2, 4."),
-                (2, afno, ("--spatial", "1x1x2"), "the plan of the model does not split it over this axis: model=afno, w=2"),
+                (2, sfno, ("--spatial", "1x1x2"), "the plan of the model does not split it over this axis: model=sfno, w=2"),
                 (2, unet, ("--spatial", "1x1x2", "--rank_invariant"), "spatial does not go with this: spatial=1x1x2"),
                 (3, unet, ("--spatial", "1x1x2"), "times the ranks of spatial does not divide the number of processes"),
                 (2, unet, ("--spatial", "2"), "wants ranks along depth, height and width as DxHxW")):

@@ -67,6 +67,18 @@ TEST(PhiloxDropout, APartHasTheMaskOfTheWhole) {
   EXPECT_TRUE(at::equal(part.ne(0), philox_keep_reference({2, 3, 6}, 0.4, key, window)));
 }
 
+// A block of a grid of 3 x 4 tokens is no run of them.
+TEST(PhiloxDropout, ABlockOfTokensHasTheMaskOfTheWhole) {
+  const MaskKey key = key_of({4, 6});
+  const at::Tensor whole = philox_dropout(at::ones({2, 12, 10}), 0.4, key).view({2, 3, 4, 10});
+  const MaskWindow window{.global_shape = {3, 4, 10}, .offset = {1, 1, 5}, .local_shape = {2, 3, 4}};
+  const at::Tensor x = at::ones({2, 6, 4}).requires_grad_();
+  const at::Tensor part = philox_dropout(x, 0.4, key, window);
+  EXPECT_TRUE(at::equal(part, whole.slice(1, 1, 3).slice(2, 1, 4).slice(3, 5, 9).reshape({2, 6, 4})));
+  part.sum().backward();
+  EXPECT_TRUE(at::equal(x.grad(), part.detach()));
+}
+
 TEST(PhiloxDropout, IsTheSameForAnyNumberOfThreads) {
   const MaskKey key = key_of({1, 2});
   const at::Tensor x = at::ones({2, 300, 129});
