@@ -165,18 +165,20 @@ bool leaves_node(const parallel::Mesh& mesh, parallel::AxisSet axes, int64_t of_
 
 std::string group_name(parallel::AxisSet axes) {
   if (axes.contains(parallel::Axis::Tp)) return "tp";
-  return axes.contains(parallel::Axis::Cp) ? "cp" : "spatial";
+  if (!axes.contains(parallel::Axis::Cp)) return "spatial";
+  return axes == parallel::Axis::Cp ? "cp" : "parts";
 }
 
 // A message from stage to stage is taken to be as large as the tokens, or as the results of a layer on average.
 double message_values(const config::RunConfig& config, const model::ModelCost& cost) {
+  const auto parts = static_cast<double>(config.parallel.context_parallel * config.parallel.spatial.size());
   double sum = 0, layers = 0;
   for (const model::LayerCost& layer : cost.layers) {
-    if (layer.name == "patch_embed") return layer.results / static_cast<double>(config.parallel.context_parallel);
+    if (layer.name == "patch_embed") return layer.results / parts;
     sum += layer.results;
     layers += layer.results > 0 ? 1 : 0;
   }
-  return sum / std::max(1.0, layers) / static_cast<double>(config.parallel.spatial.size());
+  return sum / std::max(1.0, layers) / parts;
 }
 
 // Adds the collectives of the model's own passes, of the rank in the middle of its blocks: halos are largest there.

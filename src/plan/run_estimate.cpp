@@ -45,12 +45,14 @@ double activation_bytes(const config::RunConfig& config, const model::SavedValue
   const auto cp = static_cast<double>(config.parallel.context_parallel);
   const bool on_cpu = config.loop.device == config::DeviceChoice::Cpu;
   const double narrow = narrow_bytes(config);
-  const auto blocks = static_cast<double>(config.parallel.spatial.size());  // splits all values that a forward pass keeps
+  const auto blocks =
+      static_cast<double>(config.parallel.spatial.size());  // split all values that a forward pass keeps, but gathered keys
   const double token_parts = cp * (config.parallel.sequence_parallel ? tp : 1);
-  const double keys = kept.keys * narrow / (tp * (config.parallel.context_mode == config::ContextMode::AllGather ? 1 : cp));
+  const bool gathers_keys = config.parallel.context_mode == config::ContextMode::AllGather;
+  const double keys = kept.keys * narrow / (tp * (gathers_keys ? 1 : cp * blocks));
   const double whole = kept.ends + (on_cpu ? 0 : kept.joined + kept.normed_end);
   const double tokens = (kept.stream * kWideBytes + (kept.shared + (on_cpu ? 0 : kept.normed)) * narrow) / token_parts;
-  return (whole * narrow + tokens + kept.inner * narrow / (tp * cp) + keys) / blocks;
+  return (whole * narrow + tokens + kept.inner * narrow / (tp * cp)) / blocks + keys;
 }
 
 std::optional<int64_t> samples_of_run(const config::RunConfig& config, const RunFacts& facts) {

@@ -37,17 +37,14 @@ void validate_order(Draft& draft) {
 
 // The exchange of the backward pass sums gradients over the blocks of a sample. These settings leave it out.
 void validate_spatial(Draft& draft) {
-  constexpr std::string_view kPath = "parallel.spatial", kContext = "parallel.context_parallel";
+  constexpr std::string_view kPath = "parallel.spatial";
   const ParallelConfig& parallel = draft.config.parallel;
   if (parallel.spatial.size() == 1 || !draft.is_sound({kPath})) return;
   for (const auto& [path, is_on] : {std::pair<std::string_view, bool>{"parallel.rank_invariant", parallel.rank_invariant},
-                                    std::pair<std::string_view, bool>{"parallel.noddp", parallel.noddp},
-                                    std::pair<std::string_view, bool>{kContext, parallel.context_parallel > 1}}) {
+                                    std::pair<std::string_view, bool>{"parallel.noddp", parallel.noddp}}) {
     if (!is_on) continue;
     draft.problems.add(draft.place(kPath), cat("spatial does not go with this: ", draft.show(kPath), ", ", draft.show(path)),
-                       path == kContext
-                           ? "Leave one of them out: blocks of a ViT's field are its tokens, which context_parallel splits too"
-                           : "Leave one of them out");
+                       "Leave one of them out");
   }
 }
 

@@ -35,7 +35,7 @@ constexpr std::array<NamedAxes, 16> kGroupedAxes{{{"dp", kDp},
                                                   {"dp_replicate-cp", kReplicate | kSampleParts},
                                                   {"dp_replicate-tp-cp", kReplicate | Axis::Tp | kSampleParts}}};
 
-// Samples are cut over cp or over the axes of blocks, after which a group is called.
+// A group of ranks that share a sample is called after blocks, if there are any.
 std::string name_in(const Mesh& mesh, const NamedAxes& named) {
   std::string name = named.name;
   const bool is_cut = named.axes.contains(Axis::D) && mesh.size(kSpatial) > 1;

@@ -28,8 +28,8 @@ class MeshGroups {
   const Mesh& mesh() const { return mesh_; }
   int64_t rank() const { return rank_; }
   // Along these axes through this rank. InternalError for a set that is none of tp, cp, kSpatial, dp and the unions of tp, dp and
-  // kSampleParts, nor pp, nor dp_shard (with kSampleParts) or dp_replicate (with tp and kSampleParts). A sample is cut over cp or
-  // over blocks, never both: a union with cp stands for one with kSampleParts, and the axes that are cut for kSpatial.
+  // kSampleParts, nor pp, nor dp_shard (with kSampleParts) or dp_replicate (with tp and kSampleParts). A union with cp stands for
+  // one with kSampleParts, and the axes that cut blocks for kSpatial.
   const Group& along(AxisSet axes) const;
 
   // Of the members of along(axes) those at these places, ascending, of which this rank is one: the whole group, or one that is

@@ -10,12 +10,12 @@ namespace welkin::parallel {
 
 TokenAxes token_axes(const TokenField& field, const Mesh& mesh, const LayoutOptions& options) {
   TokenAxes axes;
-  const bool cuts_rows = mesh.size(Axis::H) > 1, cuts_columns = mesh.size(Axis::W) > 1;
-  if (cuts_rows && cuts_columns) {
-    axes.context = Axis::H | Axis::W;
-  } else if (cuts_rows || cuts_columns) {
-    axes.context = cuts_rows ? Axis::H : Axis::W;
+  const bool cuts_columns = mesh.size(Axis::W) > 1;
+  AxisSet cut;
+  for (const Axis axis : {Axis::Cp, Axis::H, Axis::W}) {
+    if (mesh.size(axis) > 1) cut = cut | axis;
   }
+  if (cut != AxisSet()) axes.context = cut;
   if (cuts_columns) {
     WELKIN_CHECK(field.columns > 0, "a plan that cuts fields along their width knows the columns of patches");
     check_blocks(field.num_tokens / field.columns, field.columns, mesh);

@@ -13,7 +13,7 @@
 namespace welkin::parallel {
 
 struct TokenAxes {
-  // The axes that split the context: cp, or those that cut the field into blocks.
+  // The axes that split the context: cp, those that cut the field into blocks, or both.
   AxisSet context = Axis::Cp;
   bool is_input_split = false;   // over `context`: a member reads, embeds and scores only its own tokens
   std::vector<Axis> inner = {};  // the axes of SplitTokens

@@ -12,12 +12,16 @@
 namespace welkin::parallel {
 namespace {
 
-void check_cut(const char* name, int64_t patches, Axis axis, int64_t ranks) {
+// cp cuts rows further.
+constexpr AxisSet kRowAxes = Axis::Cp | Axis::H;
+
+void check_cut(const char* name, int64_t patches, AxisSet axes, const Mesh& mesh) {
+  const int64_t ranks = mesh.size(axes);
   if (ranks <= patches) return;
-  throw ConfigError(
-      "parallel",
-      cat("fewer ", name, " of patches than ranks to share them: ", name, "=", patches, ", ", axis_name(axis), "=", ranks),
-      cat("Take at most ", patches, " ranks along ", axis_name(axis), ", or smaller patches"));
+  const std::string cut = axes_text(mesh.size(Axis::Cp) > 1 || axes != kRowAxes ? axes : AxisSet(Axis::H));
+  throw ConfigError("parallel",
+                    cat("fewer ", name, " of patches than ranks to share them: ", name, "=", patches, ", ", cut, "=", ranks),
+                    cat("Take at most ", patches, " ranks along ", cut, ", or smaller patches"));
 }
 
 int64_t columns_of(const TokenBlocks& blocks) {
@@ -35,17 +39,18 @@ Lengths TokenBlocks::lengths() const {
 }
 
 void check_blocks(int64_t rows, int64_t columns, const Mesh& mesh) {
-  check_cut("rows", rows, Axis::H, mesh.size(Axis::H));
-  check_cut("columns", columns, Axis::W, mesh.size(Axis::W));
+  check_cut("rows", rows, kRowAxes, mesh);
+  check_cut("columns", columns, Axis::W, mesh);
 }
 
 TokenBlocks token_blocks(int64_t rows, int64_t columns, const std::vector<int64_t>& ranks, const Mesh& mesh) {
   check_blocks(rows, columns, mesh);
-  const int64_t along_rows = mesh.size(Axis::H), along_columns = mesh.size(Axis::W);
+  const int64_t along_rows = mesh.size(kRowAxes), along_columns = mesh.size(Axis::W), cp = mesh.size(Axis::Cp);
   TokenBlocks blocks;
   for (const int64_t rank : ranks) {
-    blocks.of_member.push_back({.rows = block_of(rows, along_rows, mesh.coordinate(rank, Axis::H)),
-                                .columns = block_of(columns, along_columns, mesh.coordinate(rank, Axis::W))});
+    blocks.of_member.push_back(
+        {.rows = block_of(rows, along_rows, mesh.coordinate(rank, Axis::H) * cp + mesh.coordinate(rank, Axis::Cp)),
+         .columns = block_of(columns, along_columns, mesh.coordinate(rank, Axis::W))});
   }
   return blocks;
 }

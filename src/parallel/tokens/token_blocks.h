@@ -26,10 +26,11 @@ struct TokenBlocks {
   Lengths lengths() const;
 };
 
-// ConfigError if an axis has more ranks than rows of patches, or columns.
+// ConfigError if there are more ranks than rows of patches, or columns.
 void check_blocks(int64_t rows, int64_t columns, const Mesh& mesh);
 
-// Rows are cut over h, columns over w, as evenly as they can be. `ranks`: the group along kSpatial. ConfigError as above.
+// Columns are cut over w, rows over h and, within each band of rows, over cp, as evenly as they can be. `ranks`: the group along
+// these axes. ConfigError as above.
 TokenBlocks token_blocks(int64_t rows, int64_t columns, const std::vector<int64_t>& ranks, const Mesh& mesh);
 
 // Tokens along `dim` from block by block to the rows of the whole grid, and back. Differentiable; copies.

@@ -65,7 +65,7 @@ LayoutCase canonical(LayoutCase c, parallel::AxisSet axes) {
   if (c.sizes.tp == 1) c.options.sequence_parallel = false;
   const bool splits_tokens = c.sizes.cp > 1 || (c.num_blocks() > 1 && axes.contains(parallel::Axis::Cp));
   if (!splits_tokens) c.options.context_mode = ContextMode::AllGather;
-  if (c.sizes.cp == 1) c.options.sharded_io = false;
+  if (c.sizes.cp == 1 || c.num_blocks() > 1) c.options.sharded_io = false;
   if (c.sizes.w > 1 && c.dropout > 0) {  // what plans of tokens refuse there
     c.options.sequence_parallel = false;
     c.options.context_mode = ContextMode::AllToAll;
@@ -172,7 +172,8 @@ std::vector<parallel::MeshSizes> meshes_of(int64_t world_size, parallel::AxisSet
       if ((tp > 1 && !axes.contains(parallel::Axis::Tp)) || (cp > 1 && !axes.contains(parallel::Axis::Cp))) continue;
       for (const auto& [d, h, w] : blocks) {
         const int64_t model_size = tp * cp * d * h * w;
-        if (world_size % model_size != 0 || (cp > 1 && d * h * w > 1)) continue;
+        const bool splits_blocks = cp == 2 && d * h * w == 2;  // stands for all such meshes
+        if (world_size % model_size != 0 || (cp > 1 && d * h * w > 1 && !splits_blocks)) continue;
         const int64_t rest = world_size / model_size;
         meshes.push_back({.dp_replicate = rest, .tp = tp, .cp = cp, .h = h, .w = w, .d = d});
         for (const int64_t pp : {2, 4}) {

@@ -31,7 +31,8 @@ struct LayoutCase {
   int64_t members = 1;   // predictions of a sample, which differ by noise on the input
 
   // The number of ranks in one exchange of gradients.
-  int64_t exchange_size() const { return sizes.dp_replicate * (options.sharded_io ? sizes.cp : 1) * num_blocks(); }
+  int64_t exchange_size() const { return sizes.dp_replicate * (splits_input_over_cp() ? sizes.cp : 1) * num_blocks(); }
+  bool splits_input_over_cp() const { return options.sharded_io || num_blocks() > 1; }
   int64_t num_blocks() const { return sizes.d * sizes.h * sizes.w; }
   parallel::Mesh mesh() const;
   int64_t chunks() const { return schedule == config::PipelineSchedule::Interleaved ? 2 : 1; }

@@ -52,7 +52,7 @@ class PlanTraffic(RanksCase):
 
     def test_tokens(self):
         usual = ((2, "--tensor_parallel", "2", "--sequence_parallel"), (4, "--tensor_parallel", "2", "--context_parallel", "2"), (2, "--spatial", "1x2x1"),
-                 (4, "--spatial", "1x2x2"))
+                 (4, "--spatial", "1x2x1", "--context_parallel", "2"))
         for model in ("vit", "swin", "afno"):
             for ranks, *flags in usual:
                 self.check(ranks, FIELDS.replace("MODEL", model), *flags)

@@ -66,6 +66,7 @@ class SpatialParallel(RanksCase):
         self.run_ranks(0, yaml, self.folder / "one", *SGD)
         for ranks, flags in ((2, ("--spatial", "1x2x1")), (3, ("--spatial", "1x1x3", "--context_mode", "ring", "--set", "dropout=0")),
                              (4, ("--spatial", "1x2x2", "--context_mode", "auto", "--set", "num_heads=4")),
+                             (4, ("--spatial", "1x2x1", "--context_parallel", 2)),
                              (4, ("--spatial", "1x2x1", "--tensor_parallel", 2, "--context_mode", "ring"))):
             one = self.folder / "one"
             if "--set" in flags:
@@ -79,7 +80,7 @@ class SpatialParallel(RanksCase):
     def test_the_models_of_fields_share_samples(self):
         for model, layouts in (("unet2d", ((4, ("--spatial", "1x2x2")), (3, ("--spatial", "1x1x3")))),
                                ("afno", ((2, ("--spatial", "1x2x1")), (4, ("--spatial", "1x2x2")), (4, ("--context_parallel", 2, "--tensor_parallel", 2, "--sequence_parallel")))),
-                               ("swin", ((2, ("--context_parallel", 2, "--context_io", "gathered")), (4, ("--spatial", "1x1x2", "--tensor_parallel", 2)))),
+                               ("swin", ((2, ("--context_parallel", 2, "--context_io", "gathered")), (4, ("--spatial", "1x1x2", "--context_parallel", 2)))),
                                ("sfno", ((2, ("--spatial", "1x2x1")), (4, ("--spatial", "1x2x1", "--tensor_parallel", 2))))):
             yaml = self.write(FIELDS % FIELD_MODELS[model], f"{model}.yaml")
             one = self.folder / f"{model}-one"

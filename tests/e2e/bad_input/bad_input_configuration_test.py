@@ -21,9 +21,9 @@ class BadConfiguration(BadInputCase):
         keys = {**FIELDS, "depth": 4, "data_loader_config": "synthetic"}
         for flags, text in ((("--world", "8", "--pipeline_parallel", "8"), "the pipeline has more stages than the model has blocks: stages=8, blocks=4"),
                             (("--world", "2", "--pipeline_parallel", "2", "--set", "pipeline_chunks=2"), "this schedule has one chunk of the model per rank"),
-                            (("--world", "2", "--spatial", "1x1x2"), "the plan of the model does not split it over this axis: model=vit, w=2")):
+                            (("--world", "2", "--spatial", "2x1x1"), "the plan of the model does not split it over this axis: model=vit, d=2")):
             self.refuse_training(keys, USAGE, text, arguments=("--dry_run", *flags))
-        done = self.train(keys, "--dry_run", "--world", "4", "--pipeline_parallel", "2", "--spatial", "1x2x1")
+        done = self.train(keys, "--dry_run", "--world", "8", "--pipeline_parallel", "2", "--context_parallel", "2", "--spatial", "1x1x2")
         self.assertEqual(done.returncode, DONE, done.stderr)
 
     def test_the_plain_file_is_good(self):

@@ -82,8 +82,8 @@ class FieldModels(ForecastCase):
         self.assertIn("windows must divide the grid of patches: patches=[4, 8], window_size=[3, 4]", done.stderr)
         done, _ = self.run_of("unet2d", "--set", "scales=4", code=USAGE)
         self.assertIn("both edges must be divisible by 2^scales: grid=[8, 16], scales=4", done.stderr)
-        for model, flags, axis in (("sfno", "--context_parallel 2", "cp"), ("unet2d", "--context_parallel 2", "cp"), ("afno", "--spatial 1x1x2", "w"),
-                                   ("swin", "--spatial 1x1x2", "w"), ("sfno", "--spatial 1x1x2", "w"), ("unet2d", "--spatial 2x1x1", "d")):
+        for model, flags, axis in (("sfno", "--context_parallel 2", "cp"), ("unet2d", "--context_parallel 2", "cp"), ("afno", "--spatial 2x1x1", "d"),
+                                   ("swin", "--spatial 2x1x1", "d"), ("sfno", "--spatial 1x1x2", "w"), ("unet2d", "--spatial 2x1x1", "d")):
             with self.subTest(model, flags=flags):
                 done, _ = self.run_of(model, *flags.split(), ranks=2, code=USAGE)
                 self.assertIn(f"the plan of the model does not split it over this axis: model={model}, {axis}=2", done.stderr)

@@ -135,8 +135,6 @@ TEST(Validate, Mesh) {
                         "processes=4. Start a multiple of 3 processes"));
   EXPECT_THAT(resolve_error(test::kUnetFile, {"--spatial=1x1x2", "--noddp"}, 2),
               HasSubstr("spatial does not go with this: spatial=1x1x2 (--spatial), noddp=true (--noddp). Leave one of them out"));
-  EXPECT_THAT(resolve_error(test::kVitFile, {"--spatial=1x2x1", "--context_parallel=2"}, 4),
-              HasSubstr("Leave one of them out: blocks of a ViT's field are its tokens, which context_parallel splits too"));
   for (const char* wrong : {"2", "1x2", "0x1x1", "1x1x2x1", "1x1x", "1x1x2000", "axbxc"}) {
     EXPECT_THAT(resolve_error(test::kUnetFile, {cat("--spatial=", wrong)}, 2),
                 HasSubstr("wants ranks along depth, height and width as DxHxW"))

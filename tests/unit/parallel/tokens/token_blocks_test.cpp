@@ -8,6 +8,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <array>
 #include <numeric>
 #include <string>
 
@@ -21,15 +22,16 @@ using testing::HasSubstr;
 TEST(TokenBlocks, GoToRowsAndBackInEveryOrderOfTheMesh) {
   constexpr int64_t kRows = 5, kColumns = 7;
   const at::Tensor tokens = at::arange(2 * kRows * kColumns * 3).view({2, kRows * kColumns, 3});
-  for (const auto& [h, w] : {std::pair<int64_t, int64_t>{1, 2}, {2, 2}, {3, 2}, {2, 4}, {5, 7}}) {
-    for (const char* order : {"w-h-dp", "h-w-dp"}) {
-      const Mesh mesh(order, {.h = h, .w = w});
-      const GroupMembers group = mesh.group_of(0, kSpatial);
+  for (const auto& [cp, h, w] :
+       {std::array<int64_t, 3>{1, 1, 2}, {1, 2, 2}, {1, 3, 2}, {1, 2, 4}, {1, 5, 7}, {2, 1, 2}, {2, 2, 3}}) {
+    for (const char* order : {"cp-w-h-dp", "h-w-cp-dp"}) {
+      const Mesh mesh(order, {.cp = cp, .h = h, .w = w});
+      const GroupMembers group = mesh.group_of(0, kSampleParts);
       const TokenBlocks blocks = token_blocks(kRows, kColumns, group.ranks, mesh);
       const Lengths lengths = blocks.lengths();
       EXPECT_EQ(std::accumulate(lengths.begin(), lengths.end(), int64_t{0}), kRows * kColumns);
       const at::Tensor by_block = rows_to_blocks(blocks, tokens);
-      EXPECT_TRUE(at::equal(blocks_to_rows(blocks, by_block), tokens)) << order << " " << h << " " << w;
+      EXPECT_TRUE(at::equal(blocks_to_rows(blocks, by_block), tokens)) << order << " " << cp << " " << h << " " << w;
       EXPECT_TRUE(at::equal(blocks_to_rows(blocks, by_block.unsqueeze(0), 2), tokens.unsqueeze(0)));
       int64_t first = 0;
       for (const TokenBlock& block : blocks.of_member) {
