@@ -16,9 +16,13 @@ TokenAxes token_axes(const TokenField& field, const Mesh& mesh, const LayoutOpti
     if (mesh.size(axis) > 1) cut = cut | axis;
   }
   if (cut != AxisSet()) axes.context = cut;
+  const int64_t ranks = axes.ranks(mesh), tp = mesh.size(Axis::Tp);
+  int64_t fewest = field.num_tokens / ranks;
   if (cuts_columns) {
     WELKIN_CHECK(field.columns > 0, "a plan that cuts fields along their width knows the columns of patches");
-    check_blocks(field.num_tokens / field.columns, field.columns, mesh);
+    const int64_t rows = field.num_tokens / field.columns;
+    check_blocks(rows, field.columns, mesh);
+    fewest = (rows / mesh.size(Axis::Cp | Axis::H)) * (field.columns / mesh.size(Axis::W));
   }
   if (cuts_columns && field.dropout > 0.0 && options.sequence_parallel) {
     throw ConfigError("parallel",
@@ -26,12 +30,11 @@ TokenAxes token_axes(const TokenField& field, const Mesh& mesh, const LayoutOpti
                           field.dropout, ", ranks along the width of spatial=", mesh.size(Axis::W)),
                       cat("Cut the height, --spatial 1x", mesh.size(kSpatial), "x1, or leave sequence_parallel or dropout out"));
   }
-  const int64_t ranks = axes.ranks(mesh), tp = mesh.size(Axis::Tp);
-  if (field.num_tokens / ranks < (options.sequence_parallel ? tp : 1)) {
+  if (fewest < (options.sequence_parallel ? tp : 1)) {
     throw ConfigError("parallel",
-                      cat("fewer tokens than ranks to share them: tokens=", field.num_tokens, ", tp=", tp, ", cp=", ranks,
-                          ", sequence_parallel=", options.sequence_parallel),
-                      "Take a smaller context_parallel, or smaller patches");
+                      cat("fewer tokens than ranks to share them: tokens=", field.num_tokens, ", tp=", tp, ", ",
+                          axes_text(axes.context), "=", ranks, ", sequence_parallel=", options.sequence_parallel),
+                      cat("Take fewer ranks along ", axes_text(axes.context), ", or smaller patches"));
   }
   axes.is_input_split = (options.sharded_io || axes.context != Axis::Cp) && ranks > 1;
   if (!axes.is_input_split) axes.inner.push_back(Axis::Cp);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The plan of the vision transformer over tp, and over cp or h and w.
+// The plan of the vision transformer over tp, and over cp, h and w.
 #pragma once
 
 #include <cstdint>

@@ -210,6 +210,12 @@ LayoutCase drawn_case(std::mt19937_64& random, const std::vector<parallel::MeshS
   return c;
 }
 
+// Blocks of tokens along the width, or over cp too. More than four ranks have more of them than all pairs are worth: they differ
+// from those of two and four ranks in numbers alone.
+bool is_of_token_blocks(const parallel::MeshSizes& sizes, parallel::AxisSet axes) {
+  return axes.contains(parallel::Axis::Cp) && (sizes.w > 1 || (sizes.cp > 1 && sizes.h > 1));
+}
+
 bool same_mesh(const LayoutCase& a, const LayoutCase& b) {
   const auto of = [](const parallel::MeshSizes& s) { return std::tie(s.dp_replicate, s.tp, s.cp, s.pp, s.d, s.h, s.w); };
   return of(a.sizes) == of(b.sizes);
@@ -259,9 +265,11 @@ std::vector<LayoutCase> layout_cases(int64_t world_size, LayoutChoice choice, pa
   std::set<std::string> seen;
   size_t next = 0;
   for (const parallel::MeshSizes& sizes : meshes_of(world_size, axes)) {
-    const size_t count = choice == LayoutChoice::Some ? 2 : settings.size();
+    const bool has_few = choice == LayoutChoice::Pairs && world_size > 4 && is_of_token_blocks(sizes, axes);
+    const bool takes_turns = choice == LayoutChoice::Some || has_few;
+    const size_t count = takes_turns ? 2 : settings.size();
     for (size_t i = 0; i < count; ++i) {
-      const size_t setting = choice == LayoutChoice::Some ? next++ % settings.size() : i;
+      const size_t setting = takes_turns ? next++ % settings.size() : i;
       LayoutCase c = canonical(case_of(sizes, settings[setting]), axes);
       if (seen.insert(c.text()).second) cases.push_back(std::move(c));
     }

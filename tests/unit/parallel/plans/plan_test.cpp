@@ -69,6 +69,25 @@ TEST(VitPlan, RefusesWhatCannotBeSplit) {
   EXPECT_THAT(error_of({.num_tokens = 9, .num_heads = 2, .mlp_width = 5}, {}), HasSubstr("mlp width=5, tp=2"));
 }
 
+// 5 x 7 tokens over 2 x 4 blocks, of which the smallest has 2 x 1.
+TEST(VitPlan, RefusesBlocksThatAreTooSmallOrHaveNoMasks) {
+  const Mesh mesh("tp-w-h-dp", {.tp = 4, .h = 2, .w = 4});
+  const auto error_of = [&](const VitLayout& vit, const LayoutOptions& options) {
+    return config_error_of([&] { vit_plan(vit, mesh, options); });
+  };
+  VitLayout vit{.num_tokens = 35, .num_heads = 32, .tokens_per_row = 7};
+  EXPECT_EQ(error_of(vit, {}), "no ConfigError");
+  EXPECT_THAT(error_of(vit, {.sequence_parallel = true}),
+              HasSubstr("fewer tokens than ranks to share them: tokens=35, tp=4, h x w=8, sequence_parallel=1"));
+  vit.dropout = 0.1;
+  EXPECT_THAT(error_of(vit, {}), HasSubstr("Set context_mode to all_to_all, cut the height alone (--spatial 1x8x1)"));
+  EXPECT_EQ(error_of(vit, {.context_mode = ContextMode::AllToAll}), "no ConfigError");
+  EXPECT_THAT(error_of(vit, {.sequence_parallel = true, .context_mode = ContextMode::AllToAll}),
+              HasSubstr("sequence_parallel with dropout needs fields that are cut along their height alone"));
+  vit.tokens_per_row = 3;
+  EXPECT_THAT(error_of(vit, {}), HasSubstr("fewer columns of patches than ranks to share them: columns=3, w=4"));
+}
+
 TEST(VitPlan, FitsTheModelAndChangesNothingAlone) {
   for (const bool joint : {false, true}) {
     model::VitOptions options = kTiny;
