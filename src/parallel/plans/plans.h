@@ -32,7 +32,7 @@ Plan vit_plan_of(const config::ModelConfig& config, const model::ModelShape& sha
 Plan unet_plan_of(const config::ModelConfig& config, const model::ModelShape& shape, const Mesh& mesh,
                   const LayoutOptions& options);
 
-// "afno", over tp: each rank has some of the filter's blocks of channels, and some of the MLP's hidden features. Over cp or h:
+// "afno", over tp: each rank has some of the filter's blocks of channels, and some of the MLP's hidden features. Over cp, h, w:
 // some of the tokens, and in the filter some of the blocks of channels. ConfigError when something does not divide.
 Plan afno_plan_of(const config::ModelConfig& config, const model::ModelShape& shape, const Mesh& mesh,
                   const LayoutOptions& options);
@@ -43,7 +43,7 @@ Plan sfno_plan_of(const config::ModelConfig& config, const model::ModelShape& sh
                   const LayoutOptions& options);
 
 // "swin", over tp: heads and hidden features, like the ViT's; with sequence_parallel also tokens, outside of attention and MLP.
-// Over cp or h: tokens, and heads within windows. ConfigError when heads or hidden features do not divide.
+// Over cp, h, w: tokens, and heads within windows. ConfigError when heads or hidden features do not divide.
 Plan swin_plan_of(const config::ModelConfig& config, const model::ModelShape& shape, const Mesh& mesh,
                   const LayoutOptions& options);
 

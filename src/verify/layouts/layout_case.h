@@ -43,7 +43,7 @@ struct LayoutCase {
 
 enum class LayoutChoice {
   Some,   // every mesh once, the other options spread over them: for tests
-  Pairs,  // every mesh with all pairs of the other options
+  Pairs,  // every mesh with all pairs of the other options; on more than four ranks two settings of meshes with blocks of tokens
   All,    // the full product
 };
 

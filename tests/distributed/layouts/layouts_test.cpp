@@ -21,15 +21,19 @@
 namespace welkin::verify {
 namespace {
 
+LayoutRanks ranks_of(parallel::Connection& connection) {
+  return {connection.rank(), [&connection](const std::string& name, parallel::GroupMembers members) {
+            return connection.make_group(name, std::move(members));
+          }};
+}
+
 const parallel::RankTest kSomeLayouts("some_layouts", [](parallel::Connection& connection) {
   model::Registry models;
   model::add_builtin_models(models);
   const auto cases =
       layout_cases(connection.world_size(), LayoutChoice::Some, axes_of({models.at("vit"), {parallel::vit_plan_of}}));
   ASSERT_FALSE(cases.empty());
-  const LayoutRanks ranks{connection.rank(), [&](const std::string& name, parallel::GroupMembers members) {
-                            return connection.make_group(name, std::move(members));
-                          }};
+  const LayoutRanks ranks = ranks_of(connection);
   for (const LayoutReport& report : check_layouts({models.at("vit"), {parallel::vit_plan_of}}, ranks, cases, {})) {
     EXPECT_TRUE(report.passed()) << report.layout.text() << ": " << report.worst_name << " is off by " << report.worst;
   }
@@ -41,9 +45,7 @@ const parallel::RankTest kUnetLayouts("unet_layouts", [](parallel::Connection& c
   model::add_builtin_models(models);
   const auto cases = layout_cases(connection.world_size(), LayoutChoice::Some, axes_of({models.at("unet3d"), plan}));
   ASSERT_GE(cases.size(), 8U);  // data, tensor and pipeline parallel, blocks along two axes, on four ranks several at once
-  const LayoutRanks ranks{connection.rank(), [&](const std::string& name, parallel::GroupMembers members) {
-                            return connection.make_group(name, std::move(members));
-                          }};
+  const LayoutRanks ranks = ranks_of(connection);
   for (const LayoutReport& report : check_layouts({models.at("unet3d"), plan}, ranks, cases, {})) {
     EXPECT_TRUE(report.passed()) << report.layout.text() << ": " << report.worst_name << " is off by " << report.worst;
   }
@@ -52,9 +54,7 @@ const parallel::RankTest kUnetLayouts("unet_layouts", [](parallel::Connection& c
 const parallel::RankTest kFieldModelLayouts("field_model_layouts", [](parallel::Connection& connection) {
   model::Registry models;
   model::add_builtin_models(models);
-  const LayoutRanks ranks{connection.rank(), [&](const std::string& name, parallel::GroupMembers members) {
-                            return connection.make_group(name, std::move(members));
-                          }};
+  const LayoutRanks ranks = ranks_of(connection);
   const std::array<std::pair<const char*, parallel::PlanFactory>, 3> plans{
       {{"afno", parallel::afno_plan_of}, {"sfno", parallel::sfno_plan_of}, {"swin", parallel::swin_plan_of}}};
   for (const auto& [name, make] : plans) {
@@ -72,9 +72,7 @@ const parallel::RankTest kFieldModelLayouts("field_model_layouts", [](parallel::
 const parallel::RankTest kLecturesCase("lectures_case", [](parallel::Connection& connection) {
   model::Registry models;
   model::add_builtin_models(models);
-  const LayoutRanks ranks{connection.rank(), [&](const std::string& name, parallel::GroupMembers members) {
-                            return connection.make_group(name, std::move(members));
-                          }};
+  const LayoutRanks ranks = ranks_of(connection);
   LayoutCase plain{.sizes = {.dp_replicate = 2, .tp = 2, .pp = 4}, .num_micro = 4, .depth = 8};
   plain.options.sequence_parallel = true;
   LayoutCase interleaved = plain;
@@ -92,9 +90,7 @@ const parallel::RankTest kLecturesCase("lectures_case", [](parallel::Connection&
 const parallel::RankTest kBlocksOfFields("blocks_of_fields", [](parallel::Connection& connection) {
   model::Registry models;
   model::add_builtin_models(models);
-  const LayoutRanks ranks{connection.rank(), [&](const std::string& name, parallel::GroupMembers members) {
-                            return connection.make_group(name, std::move(members));
-                          }};
+  const LayoutRanks ranks = ranks_of(connection);
   LayoutCase ring{.sizes = {.h = 4}, .num_micro = 2, .dropout = 0.1};
   ring.options.context_mode = parallel::ContextMode::Ring;
   LayoutCase tensors{.sizes = {.tp = 2, .h = 2}};
@@ -114,9 +110,7 @@ const parallel::RankTest kBlocksOfFields("blocks_of_fields", [](parallel::Connec
 const parallel::RankTest kBlocksAlongTheWidth("blocks_along_the_width", [](parallel::Connection& connection) {
   model::Registry models;
   model::add_builtin_models(models);
-  const LayoutRanks ranks{connection.rank(), [&](const std::string& name, parallel::GroupMembers members) {
-                            return connection.make_group(name, std::move(members));
-                          }};
+  const LayoutRanks ranks = ranks_of(connection);
   const std::array<std::pair<const char*, parallel::PlanFactory>, 3> plans{
       {{"vit", parallel::vit_plan_of}, {"afno", parallel::afno_plan_of}, {"swin", parallel::swin_plan_of}}};
   for (const auto& [name, make] : plans) {
@@ -138,9 +132,7 @@ const parallel::RankTest kMoves("moved_checkpoints", [](parallel::Connection& co
   model::Registry models;
   model::add_builtin_models(models);
   const LayoutSubject subject{models.at("vit"), {parallel::vit_plan_of}};
-  LayoutRanks ranks{connection.rank(), [&](const std::string& name, parallel::GroupMembers members) {
-                      return connection.make_group(name, std::move(members));
-                    }};
+  LayoutRanks ranks = ranks_of(connection);
   std::vector<int64_t> all(static_cast<size_t>(connection.world_size()));
   std::iota(all.begin(), all.end(), 0);
   ranks.world = connection.make_group("all", {all, connection.rank()});
@@ -156,9 +148,7 @@ const parallel::RankTest kMoves("moved_checkpoints", [](parallel::Connection& co
 const parallel::RankTest kForgottenSum("forgotten_sum", [](parallel::Connection& connection) {
   model::Registry models;
   model::add_builtin_models(models);
-  const LayoutRanks ranks{connection.rank(), [&](const std::string& name, parallel::GroupMembers members) {
-                            return connection.make_group(name, std::move(members));
-                          }};
+  const LayoutRanks ranks = ranks_of(connection);
   const auto forgetful = [](const config::ModelConfig& config, const model::ModelShape& shape, const parallel::Mesh& mesh,
                             const parallel::LayoutOptions& options) {
     parallel::Plan plan = parallel::vit_plan_of(config, shape, mesh, options);
