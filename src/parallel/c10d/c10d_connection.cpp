@@ -28,6 +28,7 @@ namespace welkin::parallel {
 namespace {
 
 using StorePtr = c10::intrusive_ptr<c10d::Store>;
+using GlooDevice = decltype(c10d::ProcessGroupGloo::Options::devices)::value_type;
 
 class C10dKeyValueStore : public KeyValueStore {
  public:
@@ -73,11 +74,13 @@ class C10dConnection : public Connection {
 
  private:
   void start_watch();
+  GlooDevice device_of_group();
 
   ConnectOptions options_;
   OpenStore opened_;
   StorePtr store_;
   std::shared_ptr<CallServices> services_ = std::make_shared<CallServices>();
+  GlooDevice device_;                          // null until a group of one host is made
   std::string carrier_;                        // of the first group
   std::map<std::string, int64_t> times_made_;  // by members: a second group of the same has another key
   std::vector<std::weak_ptr<C10dCommunicator>> communicators_;
@@ -172,20 +175,28 @@ class PatientThreads {
   bool is_set_ = false;
 };
 
+// A device has a thread, which wakes a hundred times a second. On one host long calls go through shared memory, so one device
+// serves all groups. Over a network each group has its own: a thread moves the bytes of all its connections.
+GlooDevice C10dConnection::device_of_group() {
+  if (device_) return device_;
+  const PatientThreads patient(options_.is_one_host);
+  GlooDevice made = c10d::ProcessGroupGloo::createDeviceForHostname(options_.own_address);
+  if (options_.is_one_host) device_ = made;
+  return made;
+}
+
 // `carrier`: what carries its calls on the host, in words.
 std::shared_ptr<C10dCommunicator> make_communicator(const ConnectOptions& options, const OpenStore& opened,
-                                                    const std::string& key, const GroupMembers& members, std::string& carrier) {
+                                                    const GlooDevice& device, const std::string& key, const GroupMembers& members,
+                                                    std::string& carrier) {
   const auto prefixed = c10::make_intrusive<c10d::PrefixStore>(key, opened.store);
   const int place = static_cast<int>(members.place);
   const int size = static_cast<int>(members.size());
   prefixed->set(here_key(place), std::vector<uint8_t>{1});
   const auto gloo = c10d::ProcessGroupGloo::Options::create(options.deadline);
   gloo->threads = 2;
+  gloo->devices.push_back(device);
   if (options.with_gpu) tell_own_gpu(*prefixed);
-  {
-    const PatientThreads patient(options.is_one_host);
-    gloo->devices.push_back(c10d::ProcessGroupGloo::createDeviceForHostname(options.own_address));
-  }
   auto direct = c10::make_intrusive<SharedGloo>(prefixed, place, size, gloo);
   wait_for_members(*prefixed, size, options.deadline);
   prove_members(opened, *direct, key, members);
@@ -224,7 +235,7 @@ Group C10dConnection::make_group(const std::string& name, GroupMembers members) 
   const std::string key = cat(text, " ", times_made_[text]++);
   try {
     std::string carrier;
-    auto communicator = make_communicator(options_, opened_, key, members, carrier);
+    auto communicator = make_communicator(options_, opened_, device_of_group(), key, members, carrier);
     if (carrier_.empty()) carrier_ = std::move(carrier);
     communicators_.push_back(communicator);
     auto monitor = std::make_shared<CollectiveMonitor>(services_, text, members.ranks);

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <array>
+#include <iterator>
 #include <random>
 #include <set>
 #include <tuple>
@@ -10,6 +11,7 @@
 
 #include "core/text.h"
 #include "parallel/pipeline/schedule.h"
+#include "verify/layouts/covering_rows.h"
 
 namespace welkin::verify {
 namespace {
@@ -102,50 +104,14 @@ std::vector<OptionLevels> full_product() {
   return all;
 }
 
-// Pairs of levels of two options that some setting has and no chosen one has.
-class UncoveredPairs {
- public:
-  explicit UncoveredPairs(const std::vector<OptionLevels>& all) {
-    for (const OptionLevels& levels : all) for_each_pair(levels, [this](size_t pair) { left_[pair] = true; });
-  }
-
-  int64_t count_in(const OptionLevels& levels) const {
-    int64_t count = 0;
-    for_each_pair(levels, [&](size_t pair) { count += left_[pair] ? 1 : 0; });
-    return count;
-  }
-  void cover(const OptionLevels& levels) {
-    for_each_pair(levels, [this](size_t pair) { left_[pair] = false; });
-  }
-
- private:
-  static constexpr size_t kMostLevels = 4, kPlaces = kNumOptions * kMostLevels;
-
-  template <typename Body>
-  static void for_each_pair(const OptionLevels& levels, const Body& body) {
-    for (size_t a = 0; a < kNumOptions; ++a) {
-      for (size_t b = a + 1; b < kNumOptions; ++b) body((a * kMostLevels + levels[a]) * kPlaces + b * kMostLevels + levels[b]);
-    }
-  }
-
-  std::array<bool, kPlaces * kPlaces> left_{};
-};
-
-// Greedy: takes the setting that covers most of the uncovered pairs, until all are covered.
-std::vector<OptionLevels> pairwise() {
+// Settings with all combinations of the levels of `strength` options.
+std::vector<OptionLevels> covering_settings(size_t strength) {
   const std::vector<OptionLevels> all = full_product();
-  UncoveredPairs left(all);
+  std::vector<std::vector<int>> rows;
+  for (const OptionLevels& levels : all) rows.emplace_back(levels.begin(), levels.end());
   std::vector<OptionLevels> chosen;
-  for (;;) {
-    int64_t most = 0;
-    const OptionLevels* best = nullptr;
-    for (const OptionLevels& levels : all) {
-      if (const int64_t count = left.count_in(levels); count > most) most = count, best = &levels;
-    }
-    if (best == nullptr) return chosen;
-    left.cover(*best);
-    chosen.push_back(*best);
-  }
+  for (const size_t row : covering_rows(rows, strength)) chosen.push_back(all[row]);
+  return chosen;
 }
 
 // Meshes along axes of the plan and dp. Blocks are cut along each axis alone, and along several: 1x1x2, 2x1x1, 1x2x2, 2x2x2;
@@ -210,15 +176,84 @@ LayoutCase drawn_case(std::mt19937_64& random, const std::vector<parallel::MeshS
   return c;
 }
 
-// Blocks of tokens along the width, or over cp too. More than four ranks have more of them than all pairs are worth: they differ
-// from those of two and four ranks in numbers alone.
-bool is_of_token_blocks(const parallel::MeshSizes& sizes, parallel::AxisSet axes) {
-  return axes.contains(parallel::Axis::Cp) && (sizes.w > 1 || (sizes.cp > 1 && sizes.h > 1));
-}
-
 bool same_mesh(const LayoutCase& a, const LayoutCase& b) {
   const auto of = [](const parallel::MeshSizes& s) { return std::tie(s.dp_replicate, s.tp, s.cp, s.pp, s.d, s.h, s.w); };
   return of(a.sizes) == of(b.sizes);
+}
+
+// What a layout chooses: sizes of the axes, then options. -1 for those without a meaning on its mesh.
+std::vector<int> choices_of(const LayoutCase& c) {
+  const parallel::MeshSizes& sizes = c.sizes;
+  const auto blocks = static_cast<int>((sizes.d * 1000 + sizes.h) * 1000 + sizes.w);
+  std::vector<int> row{blocks};
+  for (const int64_t size : {sizes.dp_replicate, sizes.tp, sizes.cp, sizes.pp, c.num_micro, c.depth, c.steps, c.members})
+    row.push_back(static_cast<int>(size));
+  for (const bool is_on : {c.options.sequence_parallel, c.options.sharded_io, c.joint_qkv, c.dropout > 0, c.weights})
+    row.push_back(is_on ? 1 : 0);
+  row.push_back(sizes.cp * c.num_blocks() > 1 ? static_cast<int>(c.options.context_mode) : -1);
+  row.push_back(static_cast<int>(c.schedule));
+  row.push_back(static_cast<int>(c.comm_dtype));
+  row.push_back(static_cast<int>(c.shard));
+  row.push_back(sizes.tp == 1 || sizes.cp == 1 ? -1 : c.order == "tp-cp-dp" ? 0 : 1);
+  return row;
+}
+
+// One case of each mesh, the settings in turns, and more of them until they have all pairs of sizes and options, by mesh.
+std::vector<LayoutCase> with_all_pairs(const std::vector<LayoutCase>& cases) {
+  std::vector<std::vector<int>> rows;
+  std::vector<size_t> chosen;
+  for (size_t begin = 0; begin < cases.size(); begin = rows.size()) {
+    while (rows.size() < cases.size() && same_mesh(cases[begin], cases[rows.size()]))
+      rows.push_back(choices_of(cases[rows.size()]));
+    chosen.push_back(begin + chosen.size() % (rows.size() - begin));
+  }
+  chosen = covering_rows(rows, 2, std::move(chosen));
+  std::ranges::sort(chosen);
+  std::vector<LayoutCase> of_pairs;
+  for (const size_t row : chosen) of_pairs.push_back(cases[row]);
+  return of_pairs;
+}
+
+// The layouts that settings make on one mesh.
+std::vector<LayoutCase> cases_of(const parallel::MeshSizes& sizes, const std::vector<OptionLevels>& settings,
+                                 parallel::AxisSet axes) {
+  std::vector<LayoutCase> cases;
+  std::set<std::string> seen;
+  for (const OptionLevels& levels : settings) {
+    LayoutCase c = canonical(case_of(sizes, levels), axes);
+    if (seen.insert(c.text()).second) cases.push_back(std::move(c));
+  }
+  return cases;
+}
+
+// Two settings for each mesh, in turns.
+std::vector<LayoutCase> some_cases(const std::vector<parallel::MeshSizes>& meshes, parallel::AxisSet axes) {
+  const std::vector<OptionLevels> settings = covering_settings(2);
+  std::vector<LayoutCase> cases;
+  size_t next = 0;
+  for (const parallel::MeshSizes& sizes : meshes) {
+    const OptionLevels& first = settings[next++ % settings.size()];
+    std::ranges::move(cases_of(sizes, {first, settings[next++ % settings.size()]}, axes), std::back_inserter(cases));
+  }
+  return cases;
+}
+
+// An option may count only beside two others, as 16-bit gradients do with a copy of the weights and an exchange. So all
+// combinations of four settings make all pairs of layouts.
+std::vector<LayoutCase> pairs_of_cases(const std::vector<parallel::MeshSizes>& meshes, parallel::AxisSet axes, bool for_each_mesh,
+                                       const std::function<bool(const LayoutCase&)>& is_refused) {
+  const std::vector<OptionLevels> settings = covering_settings(4);
+  std::vector<LayoutCase> cases, refused;
+  for (const parallel::MeshSizes& sizes : meshes) {
+    std::vector<LayoutCase> of_mesh = cases_of(sizes, settings, axes);
+    const LayoutCase first = of_mesh.front();
+    if (is_refused) std::erase_if(of_mesh, is_refused);
+    if (of_mesh.empty()) refused.push_back(first);  // to be named once
+    std::ranges::move(for_each_mesh ? with_all_pairs(of_mesh) : of_mesh, std::back_inserter(cases));
+  }
+  if (!for_each_mesh) cases = with_all_pairs(cases);
+  std::ranges::move(refused, std::back_inserter(cases));
+  return cases;
 }
 
 }  // namespace
@@ -259,21 +294,14 @@ std::string LayoutCase::text() const {
   return out;
 }
 
-std::vector<LayoutCase> layout_cases(int64_t world_size, LayoutChoice choice, parallel::AxisSet axes) {
-  const std::vector<OptionLevels> settings = choice == LayoutChoice::All ? full_product() : pairwise();
+std::vector<LayoutCase> layout_cases(int64_t world_size, LayoutChoice choice, parallel::AxisSet axes,
+                                     const std::function<bool(const LayoutCase&)>& is_refused) {
+  const std::vector<parallel::MeshSizes> meshes = meshes_of(world_size, axes);
+  if (choice == LayoutChoice::Some) return some_cases(meshes, axes);
+  if (choice == LayoutChoice::Pairs) return pairs_of_cases(meshes, axes, /*for_each_mesh=*/world_size <= 2, is_refused);
   std::vector<LayoutCase> cases;
-  std::set<std::string> seen;
-  size_t next = 0;
-  for (const parallel::MeshSizes& sizes : meshes_of(world_size, axes)) {
-    const bool has_few = choice == LayoutChoice::Pairs && world_size > 4 && is_of_token_blocks(sizes, axes);
-    const bool takes_turns = choice == LayoutChoice::Some || has_few;
-    const size_t count = takes_turns ? 2 : settings.size();
-    for (size_t i = 0; i < count; ++i) {
-      const size_t setting = takes_turns ? next++ % settings.size() : i;
-      LayoutCase c = canonical(case_of(sizes, settings[setting]), axes);
-      if (seen.insert(c.text()).second) cases.push_back(std::move(c));
-    }
-  }
+  const std::vector<OptionLevels> settings = full_product();
+  for (const parallel::MeshSizes& sizes : meshes) std::ranges::move(cases_of(sizes, settings, axes), std::back_inserter(cases));
   return cases;
 }
 
@@ -300,11 +328,13 @@ std::vector<LayoutMove> layout_moves(const std::vector<LayoutCase>& cases) {
   std::vector<LayoutMove> moves;
   for (size_t i = 0; firsts.size() > 1 && i < firsts.size(); ++i) {
     LayoutMove move{.before = firsts[i], .after = firsts[(i + 1) % firsts.size()]};
+    // Blocks along the width may take masks of dropout in one mode alone.
+    const double dropout = move.after.sizes.w > 1 ? std::min(move.before.dropout, move.after.dropout) : move.before.dropout;
     for (LayoutCase* c : {&move.before, &move.after}) {
       c->comm_dtype = GradientDtype::Same;
       c->depth = std::max(move.before.depth, move.after.depth);
       c->joint_qkv = move.before.joint_qkv;
-      c->dropout = move.before.dropout;
+      c->dropout = dropout;
       c->weights = move.before.weights;
       c->steps = c->members = 1;  // of a pipeline
     }

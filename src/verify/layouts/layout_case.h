@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <string>
 #include <vector>
 
@@ -43,7 +44,7 @@ struct LayoutCase {
 
 enum class LayoutChoice {
   Some,   // every mesh once, the other options spread over them: for tests
-  Pairs,  // every mesh with all pairs of the other options; on more than four ranks two settings of meshes with blocks of tokens
+  Pairs,  // every mesh, and all pairs of the axes' sizes and options; on two ranks all pairs of options on each mesh
   All,    // the full product
 };
 
@@ -53,9 +54,10 @@ struct LayoutMove {
 };
 
 // All layouts for `world_size` ranks, with meshes of the axes over which a plan can split a model (and dp), and pp if a model
-// has segments. Deterministic.
+// has segments. Pairs are not left to layouts that `is_refused` names, if it is given. Deterministic.
 std::vector<LayoutCase> layout_cases(int64_t world_size, LayoutChoice choice,
-                                     parallel::AxisSet axes = parallel::Axis::Tp | parallel::Axis::Cp);
+                                     parallel::AxisSet axes = parallel::Axis::Tp | parallel::Axis::Cp,
+                                     const std::function<bool(const LayoutCase&)>& is_refused = {});
 
 // `count` other layouts (or as many as there are), drawn from the product of meshes, options and pipeline schedules. They are
 // determined by the seed alone.

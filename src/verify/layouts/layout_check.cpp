@@ -19,6 +19,7 @@
 #include "parallel/shard/shards.h"
 #include "verify/layouts/layout_problem.h"
 #include "verify/layouts/layout_training.h"
+#include "verify/layouts/serial_runs.h"
 
 namespace welkin::verify {
 namespace {
@@ -136,26 +137,20 @@ class RemovedFolder {
   std::filesystem::path folder_;
 };
 
-// The plan's error for the layout; empty if the plan takes it.
-std::string refusal_of(const LayoutSubject& subject, const LayoutCase& c) {
-  try {
-    subject.plan.make(problem_config(c, subject.model), problem_shape(subject.model), c.mesh(), c.options);
-    return {};
-  } catch (const ConfigError& error) {
-    return error.what();
-  }
-}
-
 class LayoutChecker {
  public:
-  LayoutChecker(const LayoutSubject& subject, const LayoutRanks& ranks) : subject_(subject), ranks_(ranks) {}
+  LayoutChecker(const LayoutSubject& subject, const LayoutRanks& ranks)
+      : subject_(subject), ranks_(ranks), alone_(subject, ranks) {}
+
+  // Every rank calls it with the same cases, before they are checked.
+  void learn(const std::vector<LayoutCase>& cases) { alone_.learn(cases); }
 
   LayoutReport check(const LayoutCase& c) {
     LayoutReport report{.layout = c, .refused = refusal_of(subject_, c)};
     if (!report.refused.empty()) return report;
     const Stopwatch watch;
     const parallel::MeshGroups& groups = groups_of(c);
-    judge(report, errors_of(train_under(subject_, c, groups, ranks_.device), alone(c), groups, c), groups);
+    judge(report, errors_of(train_under(subject_, c, groups, ranks_.device), alone_.of(c), groups, c), groups);
     report.seconds = watch.seconds();
     return report;
   }
@@ -169,24 +164,12 @@ class LayoutChecker {
     const parallel::MeshGroups& groups = groups_of(after);
     const LayoutRun run =
         train_moved(subject_, {move.before, groups_of(move.before)}, {after, groups}, world, folder, ranks_.device);
-    judge(report, errors_of(run, alone(after), groups, after), groups);
+    judge(report, errors_of(run, alone_.of(after), groups, after), groups);
     report.seconds = watch.seconds();
     return report;
   }
 
  private:
-  const LayoutRun& alone(const LayoutCase& c) {
-    LayoutCase serial{.sizes = {}};
-    serial.joint_qkv = c.joint_qkv, serial.dropout = c.dropout, serial.depth = c.depth, serial.batch = c.batch;
-    serial.weights = c.weights, serial.steps = c.steps, serial.members = c.members;
-    const std::string problem = cat(serial.text(), " ", serial.depth);
-    if (!alone_.contains(problem)) {
-      const parallel::MeshGroups one;
-      alone_.emplace(problem, train_under(subject_, serial, one, at::kCPU));
-    }
-    return alone_.at(problem);
-  }
-
   const parallel::MeshGroups& groups_of(const LayoutCase& c) {
     const parallel::Mesh mesh = c.mesh();
     const std::string name = cat(c.order, " ", mesh.size(parallel::Axis::DpReplicate), " ", mesh.size(parallel::kDp), " ",
@@ -208,7 +191,7 @@ class LayoutChecker {
 
   const LayoutSubject& subject_;
   const LayoutRanks& ranks_;
-  std::map<std::string, LayoutRun> alone_;
+  SerialRuns alone_;
   std::map<std::string, parallel::MeshGroups> meshes_;
 };
 
@@ -216,6 +199,15 @@ class LayoutChecker {
 
 parallel::AxisSet axes_of(const LayoutSubject& subject) {
   return has_segments(subject) ? subject.plan.axes | parallel::Axis::Pp : subject.plan.axes;
+}
+
+std::string refusal_of(const LayoutSubject& subject, const LayoutCase& c) {
+  try {
+    subject.plan.make(problem_config(c, subject.model), problem_shape(subject.model), c.mesh(), c.options);
+    return {};
+  } catch (const ConfigError& error) {
+    return error.what();
+  }
 }
 
 bool LayoutReport::passed() const { return num_tensors > 0 && worst <= bound_of(layout); }
@@ -227,6 +219,7 @@ std::string LayoutReport::text() const {
 std::vector<LayoutReport> check_layouts(const LayoutSubject& subject, const LayoutRanks& ranks,
                                         const std::vector<LayoutCase>& cases, const OnReport& report) {
   LayoutChecker checker(subject, ranks);
+  checker.learn(cases);
   std::vector<LayoutReport> reports;
   for (const LayoutCase& c : cases) {
     reports.push_back(checker.check(c));
@@ -240,6 +233,9 @@ std::vector<LayoutReport> check_moves(const LayoutSubject& subject, const Layout
                                       const OnReport& report) {
   LayoutChecker checker(subject, ranks);
   const RemovedFolder removed(ranks.rank == 0 ? folder : std::filesystem::path());
+  std::vector<LayoutCase> continued;
+  for (const LayoutMove& move : moves) continued.push_back(move.after);
+  checker.learn(continued);
   std::vector<LayoutReport> reports;
   for (size_t i = 0; i < moves.size(); ++i) {
     const std::filesystem::path step = folder / cat("step_", i);

@@ -42,12 +42,15 @@ struct LayoutSubject {
 // The axes that its plan splits, and pp if the model names its segments.
 parallel::AxisSet axes_of(const LayoutSubject& subject);
 
+// The plan's reason against a layout; empty if it takes it.
+std::string refusal_of(const LayoutSubject& subject, const LayoutCase& c);
+
 // This rank, and access to its groups.
 struct LayoutRanks {
   int64_t rank = 0;
   parallel::MakeGroup make_group;
   c10::Device device = at::kCPU;  // for runs under layouts; the single process computes on a CPU
-  parallel::Group world{};        // of all ranks, for checkpoints
+  parallel::Group world{};        // of all ranks: for checkpoints, and to compute the runs of one process once
 };
 
 using OnReport = std::function<void(const LayoutReport&)>;

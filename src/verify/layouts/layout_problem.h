@@ -17,6 +17,7 @@
 namespace welkin::verify {
 
 inline constexpr uint64_t kProblemSeed = 11;
+inline constexpr int64_t kProblemSteps = 3;
 
 // Fields of 20 x 28 points or boxes of 8^3 cells, 3 channels in and 2 out.
 model::ModelShape problem_shape(const model::ModelEntry& model);

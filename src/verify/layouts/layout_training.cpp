@@ -38,7 +38,6 @@
 namespace welkin::verify {
 namespace {
 
-constexpr int64_t kSteps = 3;
 constexpr double kRate = 0.05, kMomentum = 0.5;
 constexpr double kClipNorm = 0.5;  // below the norms that occur: clipping acts
 constexpr double kInputNoise = 0.1;
@@ -376,7 +375,7 @@ double magnitude(const at::Tensor& values) { return values.abs().max().item<doub
 
 LayoutRun train_under(const LayoutSubject& subject, const LayoutCase& c, const parallel::MeshGroups& groups, c10::Device device) {
   LayoutTraining training(subject, c, groups, device);
-  training.train(0, kSteps);
+  training.train(0, kProblemSteps);
   return training.result();
 }
 
@@ -391,7 +390,7 @@ LayoutRun train_moved(const LayoutSubject& subject, const PlacedLayout& before, 
   }
   LayoutTraining training(subject, after.layout, after.groups, device);
   training.load(folder, world);
-  training.train(1, kSteps);
+  training.train(1, kProblemSteps);
   LayoutRun run = training.result();
   run.losses.insert(run.losses.begin(), losses.begin(), losses.end());
   return run;

@@ -7,13 +7,15 @@
 #include <algorithm>
 #include <array>
 #include <filesystem>
-#include <numeric>
+#include <regex>
 #include <set>
+#include <sstream>
 #include <string>
 #include <utility>
 #include <vector>
 
 #include "core/error.h"
+#include "layout_ranks.h"
 #include "parallel/shard/model_parallel_gradients.h"
 #include "rank_processes.h"
 #include "verify/layouts/layout_check.h"
@@ -21,19 +23,13 @@
 namespace welkin::verify {
 namespace {
 
-LayoutRanks ranks_of(parallel::Connection& connection) {
-  return {connection.rank(), [&connection](const std::string& name, parallel::GroupMembers members) {
-            return connection.make_group(name, std::move(members));
-          }};
-}
-
 const parallel::RankTest kSomeLayouts("some_layouts", [](parallel::Connection& connection) {
   model::Registry models;
   model::add_builtin_models(models);
   const auto cases =
       layout_cases(connection.world_size(), LayoutChoice::Some, axes_of({models.at("vit"), {parallel::vit_plan_of}}));
   ASSERT_FALSE(cases.empty());
-  const LayoutRanks ranks = ranks_of(connection);
+  const LayoutRanks ranks = tests::layout_ranks(connection);
   for (const LayoutReport& report : check_layouts({models.at("vit"), {parallel::vit_plan_of}}, ranks, cases, {})) {
     EXPECT_TRUE(report.passed()) << report.layout.text() << ": " << report.worst_name << " is off by " << report.worst;
   }
@@ -45,7 +41,7 @@ const parallel::RankTest kUnetLayouts("unet_layouts", [](parallel::Connection& c
   model::add_builtin_models(models);
   const auto cases = layout_cases(connection.world_size(), LayoutChoice::Some, axes_of({models.at("unet3d"), plan}));
   ASSERT_GE(cases.size(), 8U);  // data, tensor and pipeline parallel, blocks along two axes, on four ranks several at once
-  const LayoutRanks ranks = ranks_of(connection);
+  const LayoutRanks ranks = tests::layout_ranks(connection);
   for (const LayoutReport& report : check_layouts({models.at("unet3d"), plan}, ranks, cases, {})) {
     EXPECT_TRUE(report.passed()) << report.layout.text() << ": " << report.worst_name << " is off by " << report.worst;
   }
@@ -54,7 +50,7 @@ const parallel::RankTest kUnetLayouts("unet_layouts", [](parallel::Connection& c
 const parallel::RankTest kFieldModelLayouts("field_model_layouts", [](parallel::Connection& connection) {
   model::Registry models;
   model::add_builtin_models(models);
-  const LayoutRanks ranks = ranks_of(connection);
+  const LayoutRanks ranks = tests::layout_ranks(connection);
   const std::array<std::pair<const char*, parallel::PlanFactory>, 3> plans{
       {{"afno", parallel::afno_plan_of}, {"sfno", parallel::sfno_plan_of}, {"swin", parallel::swin_plan_of}}};
   for (const auto& [name, make] : plans) {
@@ -72,7 +68,7 @@ const parallel::RankTest kFieldModelLayouts("field_model_layouts", [](parallel::
 const parallel::RankTest kLecturesCase("lectures_case", [](parallel::Connection& connection) {
   model::Registry models;
   model::add_builtin_models(models);
-  const LayoutRanks ranks = ranks_of(connection);
+  const LayoutRanks ranks = tests::layout_ranks(connection);
   LayoutCase plain{.sizes = {.dp_replicate = 2, .tp = 2, .pp = 4}, .num_micro = 4, .depth = 8};
   plain.options.sequence_parallel = true;
   LayoutCase interleaved = plain;
@@ -90,7 +86,7 @@ const parallel::RankTest kLecturesCase("lectures_case", [](parallel::Connection&
 const parallel::RankTest kBlocksOfFields("blocks_of_fields", [](parallel::Connection& connection) {
   model::Registry models;
   model::add_builtin_models(models);
-  const LayoutRanks ranks = ranks_of(connection);
+  const LayoutRanks ranks = tests::layout_ranks(connection);
   LayoutCase ring{.sizes = {.h = 4}, .num_micro = 2, .dropout = 0.1};
   ring.options.context_mode = parallel::ContextMode::Ring;
   LayoutCase tensors{.sizes = {.tp = 2, .h = 2}};
@@ -110,7 +106,7 @@ const parallel::RankTest kBlocksOfFields("blocks_of_fields", [](parallel::Connec
 const parallel::RankTest kBlocksAlongTheWidth("blocks_along_the_width", [](parallel::Connection& connection) {
   model::Registry models;
   model::add_builtin_models(models);
-  const LayoutRanks ranks = ranks_of(connection);
+  const LayoutRanks ranks = tests::layout_ranks(connection);
   const std::array<std::pair<const char*, parallel::PlanFactory>, 3> plans{
       {{"vit", parallel::vit_plan_of}, {"afno", parallel::afno_plan_of}, {"swin", parallel::swin_plan_of}}};
   for (const auto& [name, make] : plans) {
@@ -132,10 +128,7 @@ const parallel::RankTest kMoves("moved_checkpoints", [](parallel::Connection& co
   model::Registry models;
   model::add_builtin_models(models);
   const LayoutSubject subject{models.at("vit"), {parallel::vit_plan_of}};
-  LayoutRanks ranks = ranks_of(connection);
-  std::vector<int64_t> all(static_cast<size_t>(connection.world_size()));
-  std::iota(all.begin(), all.end(), 0);
-  ranks.world = connection.make_group("all", {all, connection.rank()});
+  const LayoutRanks ranks = tests::layout_ranks(connection);
   const auto moves = layout_moves(layout_cases(connection.world_size(), LayoutChoice::Some, axes_of(subject)));
   ASSERT_GE(moves.size(), 4U);
   const auto folder = std::filesystem::path(parallel::rank_scratch_folder()) / "moves";
@@ -148,7 +141,7 @@ const parallel::RankTest kMoves("moved_checkpoints", [](parallel::Connection& co
 const parallel::RankTest kForgottenSum("forgotten_sum", [](parallel::Connection& connection) {
   model::Registry models;
   model::add_builtin_models(models);
-  const LayoutRanks ranks = ranks_of(connection);
+  const LayoutRanks ranks = tests::layout_ranks(connection);
   const auto forgetful = [](const config::ModelConfig& config, const model::ModelShape& shape, const parallel::Mesh& mesh,
                             const parallel::LayoutOptions& options) {
     parallel::Plan plan = parallel::vit_plan_of(config, shape, mesh, options);
@@ -230,12 +223,33 @@ TEST(LayoutCases, CoverEveryMeshAndAllPairs) {
   const auto pairs = layout_cases(4, LayoutChoice::Pairs);
   const auto all = layout_cases(4, LayoutChoice::All);
   EXPECT_GT(all.size(), pairs.size());
-  bool ring_with_sequence_parallel = false;
-  for (const LayoutCase& c : pairs) {
-    EXPECT_EQ(c.sizes.dp_replicate * c.sizes.tp * c.sizes.cp, 4) << c.text();
-    ring_with_sequence_parallel |= c.options.sequence_parallel && c.options.context_mode == parallel::ContextMode::Ring;
+  const auto parts_of = [](const std::vector<LayoutCase>& cases) {
+    std::set<std::pair<std::string, std::string>> parts;
+    for (const LayoutCase& c : cases) {
+      EXPECT_EQ(c.sizes.dp_replicate * c.sizes.tp * c.sizes.cp, 4) << c.text();
+      std::vector<std::string> words;
+      std::istringstream text(std::regex_replace(c.text(), std::regex(" \\("), ", ("));  // the order of tp and cp is a choice
+      for (std::string word; std::getline(text, word, ',');) words.push_back(word);
+      for (size_t a = 0; a < words.size(); ++a) {
+        for (size_t b = a + 1; b < words.size(); ++b) parts.emplace(words[a], words[b]);
+      }
+    }
+    return parts;
+  };
+  const auto covered = parts_of(pairs);
+  for (const auto& [one, other] : parts_of(all)) EXPECT_TRUE(covered.contains({one, other})) << one << " with" << other;
+}
+
+TEST(LayoutCases, LeaveNoPairToARefusedOne) {
+  const auto is_refused = [](const LayoutCase& c) { return c.sizes.tp == 4 || c.weights; };
+  bool names_refused_mesh = false, has_pair = false;
+  for (const LayoutCase& c : layout_cases(4, LayoutChoice::Pairs, parallel::Axis::Tp | parallel::Axis::Cp, is_refused)) {
+    names_refused_mesh |= c.sizes.tp == 4;
+    EXPECT_TRUE(c.sizes.tp == 4 || !c.weights) << c.text();
+    has_pair |= c.sizes.tp == 2 && c.options.sequence_parallel && c.options.context_mode == parallel::ContextMode::Ring;
   }
-  EXPECT_TRUE(ring_with_sequence_parallel);
+  EXPECT_TRUE(names_refused_mesh);
+  EXPECT_TRUE(has_pair);
 }
 
 TEST(LayoutCases, OfASampleFollowFromTheSeed) {

@@ -16,6 +16,7 @@
 
 #include "core/error.h"
 #include "core/text.h"
+#include "layout_ranks.h"
 #include "number_close.h"
 #include "parallel/comm/collectives.h"
 #include "parallel/shard/model_parallel_gradients.h"
@@ -38,9 +39,7 @@ constexpr std::array kTiedStates{ShardStage::Optimizer, ShardStage::Gradients, S
 
 // In float64: loss, gradients and the weights after clipped steps.
 void expect_one_process(parallel::Connection& connection, const std::vector<verify::LayoutCase>& cases) {
-  const verify::LayoutRanks ranks{connection.rank(), [&](const std::string& name, parallel::GroupMembers members) {
-                                    return connection.make_group(name, std::move(members));
-                                  }};
+  const verify::LayoutRanks ranks = tests::layout_ranks(connection);
   const auto reports = check_layouts({tests::tied_model(), {tests::tied_plan}}, ranks, cases, {});
   ASSERT_EQ(reports.size(), cases.size());
   for (const verify::LayoutReport& report : reports) {

@@ -3,6 +3,7 @@
 // parallelism, micro-batches and replicas of groups; for the transformer and the U-Net, which knows nothing of it.
 #include <gtest/gtest.h>
 
+#include "layout_ranks.h"
 #include "rank_processes.h"
 #include "verify/layouts/layout_check.h"
 
@@ -15,9 +16,7 @@ void expect_equal_to_one_process(parallel::Connection& connection, const char* m
                                  std::vector<LayoutCase> cases) {
   model::Registry models;
   model::add_builtin_models(models);
-  const LayoutRanks ranks{connection.rank(), [&](const std::string& name, parallel::GroupMembers members) {
-                            return connection.make_group(name, std::move(members));
-                          }};
+  const LayoutRanks ranks = tests::layout_ranks(connection);
   std::vector<LayoutCase> staged;
   for (LayoutCase& c : cases) {
     for (const ShardStage stage : {ShardStage::Optimizer, ShardStage::Gradients, ShardStage::Full}) {
