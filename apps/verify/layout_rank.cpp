@@ -69,9 +69,11 @@ int verify_on_rank(const launch::RankInfo& place, const LayoutArguments& argumen
     const auto seed = static_cast<uint64_t>(
         train::told_by_first(ranks.world, static_cast<int64_t>(arguments.seed.value_or(std::random_device()()))));
     const parallel::AxisSet axes = verify::axes_of(subject);
-    auto cases = verify::layout_cases(place.world_size, choice_named(arguments.choice), axes,
-                                      [&subject](const verify::LayoutCase& c) { return !refusal_of(subject, c).empty(); });
-    const auto moves = verify::layout_moves(cases);
+    const auto is_refused = [&subject](const verify::LayoutCase& c) { return !refusal_of(subject, c).empty(); };
+    auto cases = verify::layout_cases(place.world_size, choice_named(arguments.choice), axes, is_refused);
+    auto possible = cases;
+    std::erase_if(possible, is_refused);
+    const auto moves = verify::layout_moves(possible);
     const auto sample = verify::sampled_cases(place.world_size, sample_of(arguments), seed, axes, cases);
     cases.insert(cases.end(), sample.begin(), sample.end());
     if (is_main && !sample.empty()) {

@@ -230,7 +230,7 @@ class Traffic {
 
   void add(const std::string& pattern, const SphereAnalysis& style) {
     const PlaceValues at = of(pattern), back = of(cat(parent_of(pattern), ".filter"));
-    const bool changes_grid = style.from_rows != style.to_rows;
+    const bool changes_grid = style.from != style.to;
     const double values = at.inputs + at.results + (changes_grid ? back.results : 0);
     for (const In pass : {In::Forward, In::Backward})
       call(pass, kSpatial, kAllToAll, changes_grid ? 3 : 2, values / size(kSpatial));

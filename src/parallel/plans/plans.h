@@ -38,7 +38,8 @@ Plan afno_plan_of(const config::ModelConfig& config, const model::ModelShape& sh
                   const LayoutOptions& options);
 
 // "sfno", over tp: each rank makes some channels of the spectral convolution, and has some of the MLP's hidden features. Over
-// h: some of the rows, and of the channels or degrees in a transform. ConfigError as for "afno", and for sequence_parallel.
+// h, w: a block of the field, and some of the channels or degrees in a transform. ConfigError as for "afno", for
+// sequence_parallel, and if a rank would have no degree, row or column of the inner grid.
 Plan sfno_plan_of(const config::ModelConfig& config, const model::ModelShape& shape, const Mesh& mesh,
                   const LayoutOptions& options);
 

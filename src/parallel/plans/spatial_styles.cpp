@@ -11,32 +11,61 @@
 #include "parallel/spatial/block_norm.h"
 #include "parallel/spatial/halo_convolution.h"
 #include "parallel/spatial/sample_blocks.h"
+#include "parallel/tokens/token_blocks.h"
 
 namespace welkin::parallel {
 namespace {
 
-constexpr int64_t kFieldChannels = 1, kFieldRows = 2, kDegreesDim = 2;  // dims of (B, C, H, W) and (B, C, L, M, 2)
+constexpr int64_t kFieldChannels = 1, kFieldPoints = 2, kDegreesDim = 2;  // dims of (B, C, points) and (B, C, L, M, 2)
 
 Lengths equal_parts(const Group& group, int64_t extent) {
   return Lengths(static_cast<size_t>(group.size()), extent / group.size());
 }
 
-// From own rows or degrees of all channels to all rows or degrees of some channels.
+// From own points or degrees of all channels to all points or degrees of some channels.
 at::Tensor to_channels(const Group& group, const at::Tensor& values, const Lengths& lengths) {
   return all_to_all_autograd(group, values,
                              {.split_dim = kFieldChannels,
                               .split_lengths = equal_parts(group, values.size(kFieldChannels)),
-                              .join_dim = kFieldRows,
+                              .join_dim = kFieldPoints,
                               .join_lengths = lengths});
 }
 
 at::Tensor from_channels(const Group& group, const at::Tensor& values, const Lengths& lengths) {
   return all_to_all_autograd(group, values,
-                             {.split_dim = kFieldRows,
+                             {.split_dim = kFieldPoints,
                               .split_lengths = lengths,
                               .join_dim = kFieldChannels,
                               .join_lengths = Lengths(static_cast<size_t>(group.size()), values.size(kFieldChannels))});
 }
+
+// Exchanges blocks (B, C, rows, columns) of a grid for whole fields of some channels, and back.
+class BlocksForChannels {
+ public:
+  BlocksForChannels(const PlanContext& context, const Cells& grid)
+      : group_(context.groups.along(kSpatial)),
+        columns_(grid[2]),
+        has_whole_rows_(context.groups.mesh().size(Axis::W) == 1),
+        blocks_(token_blocks(grid[1], columns_, group_.ranks(), context.groups.mesh())) {}
+
+  at::Tensor to_channels(const at::Tensor& block) const {
+    const at::Tensor points = parallel::to_channels(group_, block.flatten(kFieldPoints), blocks_.lengths());
+    return (has_whole_rows_ ? points : blocks_to_rows(blocks_, points, kFieldPoints)).unflatten(kFieldPoints, {-1, columns_});
+  }
+
+  at::Tensor from_channels(const at::Tensor& field) const {
+    const at::Tensor rows = field.flatten(kFieldPoints);
+    const at::Tensor points = has_whole_rows_ ? rows : rows_to_blocks(blocks_, rows, kFieldPoints);
+    const TokenBlock& own = blocks_.of_member[static_cast<size_t>(group_.group_rank())];
+    return parallel::from_channels(group_, points, blocks_.lengths()).unflatten(kFieldPoints, {-1, own.columns.size()});
+  }
+
+ private:
+  Group group_;
+  int64_t columns_;
+  bool has_whole_rows_;
+  TokenBlocks blocks_;
+};
 
 // A separate piece costs a pass over the weights forward and two backward. For a layer that is periodic, every block has the
 // pieces of both its ends.
@@ -74,13 +103,13 @@ void HaloConvolution::split(const PlanContext& context, model::LocalLayer& layer
 }
 
 void SphereAnalysis::install(PlanContext& context, model::Site& site) const {
-  site.install([group = context.groups.along(kSpatial), style = *this](const model::Tensors& in,
-                                                                       const model::Body& body) -> model::Tensors {
-    const at::Tensor field = to_channels(group, in.at(0), style.from_rows);
+  site.install([group = context.groups.along(kSpatial), before = BlocksForChannels(context, from),
+                after = BlocksForChannels(context, to),
+                lengths = degrees](const model::Tensors& in, const model::Body& body) -> model::Tensors {
+    const at::Tensor field = before.to_channels(in.at(0));
     const model::Tensors out = body({field});
     const bool is_unchanged = out.at(1).is_same(field);  // the result has the grid of the input
-    return {from_channels(group, out.at(0), style.degrees),
-            is_unchanged ? in.at(0) : from_channels(group, out.at(1), style.to_rows)};
+    return {from_channels(group, out.at(0), lengths), is_unchanged ? in.at(0) : after.from_channels(out.at(1))};
   });
 }
 
@@ -93,10 +122,9 @@ void DegreeWeights::install(PlanContext& context, model::Site& site) const {
 }
 
 void SphereSynthesis::install(PlanContext& context, model::Site& site) const {
-  site.install([group = context.groups.along(kSpatial), style = *this](const model::Tensors& in,
-                                                                       const model::Body& body) -> model::Tensors {
-    const model::Tensors out = body({to_channels(group, in.at(0), style.degrees)});
-    return {from_channels(group, out.at(0), style.to_rows)};
+  site.install([group = context.groups.along(kSpatial), after = BlocksForChannels(context, to), lengths = degrees](
+                   const model::Tensors& in, const model::Body& body) -> model::Tensors {
+    return {after.from_channels(body({to_channels(group, in.at(0), lengths)}).at(0))};
   });
 }
 

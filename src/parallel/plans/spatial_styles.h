@@ -26,11 +26,12 @@ struct BlockNorm {
   void split(const PlanContext& context, model::InstanceNorm& layer) const;
 };
 
-// A spherical transform of fields (B, C, rows, W), of which each member has some rows. The site makes coefficients (B, C,
-// degrees, M, 2) and the field on the result's grid. A member transforms some channels of all rows, and returns its degrees of
-// all channels and its rows of the result's grid. Channels divide by the group; lengths are those of the members.
+// A spherical transform of fields (B, C, rows, columns), of which each member has a block. The site makes coefficients (B, C,
+// degrees, M, 2) and the field on the result's grid. A member transforms some channels of all points, and returns its degrees of
+// all channels and its block of the result's grid. Channels divide by the group.
 struct SphereAnalysis {
-  Lengths from_rows, to_rows, degrees;
+  Cells from{}, to{};  // the whole grids: 1, rows, columns
+  Lengths degrees;     // of each member
 
   void install(PlanContext& context, model::Site& site) const;
 };
@@ -42,9 +43,10 @@ struct DegreeWeights {
   void install(PlanContext& context, model::Site& site) const;
 };
 
-// The inverse transform, from coefficients of a member's degrees to its rows of the field.
+// The inverse transform, from coefficients of a member's degrees to its block of the field.
 struct SphereSynthesis {
-  Lengths degrees, to_rows;
+  Lengths degrees;
+  Cells to{};
 
   void install(PlanContext& context, model::Site& site) const;
 };

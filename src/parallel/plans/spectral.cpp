@@ -17,17 +17,20 @@ int64_t hidden_features(const config::ModelConfig& config) {
   return std::llround(static_cast<double>(config.embed_dim) * config.mlp_ratio);
 }
 
-// The rows of each member on a grid of the sphere, from north to south.
-Lengths rows_of_members(int64_t rows, int64_t ranks) {
+// Degrees of each member.
+Lengths degrees_of_members(int64_t degrees, int64_t ranks) {
   Lengths lengths;
-  for (int64_t place = 0; place < ranks; ++place) lengths.push_back(block_of(rows, ranks, place).size());
+  for (int64_t place = 0; place < ranks; ++place) lengths.push_back(block_of(degrees, ranks, place).size());
   return lengths;
 }
 
-void check_rows(const char* key, int64_t rows, int64_t ranks) {
-  if (rows >= ranks) return;
-  throw ConfigError("parallel", cat("fewer rows than ranks to share them: ", key, "=", rows, ", ranks=", ranks),
-                    cat("Take at most ", rows, " ranks along the height of spatial"));
+// `axes`: of spatial, as users write them.
+void check_cut(const char* parts, int64_t count, const char* axes, int64_t ranks) {
+  if (count >= ranks) return;
+  throw ConfigError(
+      "parallel",
+      cat("the inner grid has fewer ", parts, " than ranks to share them: ", parts, "=", count, ", ", axes, "=", ranks),
+      cat("Take at most ", count, " ranks along ", axes, ", or a smaller scale_factor"));
 }
 
 }  // namespace
@@ -71,17 +74,18 @@ Plan sfno_plan_of(const config::ModelConfig& config, const model::ModelShape& sh
   if (ranks == 1) return plan;
   const Cells outer{1, shape.grid.at(0), shape.grid.at(1)};
   const Cells inner{1, outer[1] / config.scale_factor, outer[2] / config.scale_factor};
-  check_rows("rows of the inner grid", inner[1], ranks);
+  check_cut("rows", inner[1], "h", mesh.size(Axis::H));
+  check_cut("columns", inner[2], "w", mesh.size(Axis::W));
+  check_cut("degrees", inner[1], "h x w", ranks);
   plan.blocks = outer;
-  const Lengths degrees = rows_of_members(inner[1], ranks);
+  const Lengths degrees = degrees_of_members(inner[1], ranks);
   for (int64_t i = 0; i < config.depth; ++i) {
     const Cells& from = i == 0 ? outer : inner;
     const Cells& to = i + 1 == config.depth ? outer : inner;
-    const Lengths from_rows = rows_of_members(from[1], ranks), to_rows = rows_of_members(to[1], ranks);
     const std::string block = cat("blocks.", i, ".");
-    plan.rows.push_back({cat(block, "filter.analysis"), SphereAnalysis{from_rows, to_rows, degrees}});
+    plan.rows.push_back({cat(block, "filter.analysis"), SphereAnalysis{from, to, degrees}});
     plan.rows.push_back({cat(block, "filter.filter.mix"), DegreeWeights{degrees}});
-    plan.rows.push_back({cat(block, "filter.filter.synthesis"), SphereSynthesis{degrees, to_rows}});
+    plan.rows.push_back({cat(block, "filter.filter.synthesis"), SphereSynthesis{degrees, to}});
     for (const char* norm : {"norm0", "norm1"}) plan.rows.push_back({block + norm, BlockNorm{to}});
   }
   return plan;

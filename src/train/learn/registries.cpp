@@ -112,7 +112,7 @@ void add_builtins(Registries& registries) {
   const parallel::AxisSet token_axes = parallel::Axis::Tp | parallel::Axis::Cp | parallel::Axis::H | parallel::Axis::W;
   registries.plans.add("vit", {parallel::vit_plan_of, token_axes});
   registries.plans.add("afno", {parallel::afno_plan_of, token_axes, /*has_context_modes=*/false});
-  registries.plans.add("sfno", {parallel::sfno_plan_of, parallel::Axis::Tp | parallel::Axis::H});
+  registries.plans.add("sfno", {parallel::sfno_plan_of, parallel::Axis::Tp | parallel::Axis::H | parallel::Axis::W});
   registries.plans.add("swin", {parallel::swin_plan_of, token_axes, /*has_context_modes=*/false});
   registries.plans.add("unet2d", {parallel::unet2d_plan_of, parallel::Axis::Tp | parallel::Axis::H | parallel::Axis::W});
   registries.plans.add("unet3d", {parallel::unet_plan_of, parallel::Axis::Tp | parallel::kSpatial});

@@ -67,7 +67,7 @@ class PlanTraffic(RanksCase):
 
     def test_points(self):
         for model in ("sfno", "unet2d"):
-            for ranks, *flags in ((2, "--spatial", "1x2x1"), (4, "--tensor_parallel", "2", "--spatial", "1x2x1")):
+            for ranks, *flags in ((2, "--spatial", "1x2x1"), (4, "--spatial", "1x2x2"), (4, "--tensor_parallel", "2", "--spatial", "1x2x1")):
                 self.check(ranks, FIELDS.replace("MODEL", model), *flags)
 
     def test_boxes(self):

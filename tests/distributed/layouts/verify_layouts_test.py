@@ -52,7 +52,7 @@ class VerifyLayouts(unittest.TestCase):
         self.assertIn("/proc/nowhere", text)
 
     def test_the_models_of_fields(self):
-        for model, world, layout in (("unet2d", 4, "spatial 1x2x2"), ("unet2d", 2, "pp 2"), ("afno", 2, "spatial 1x2x1"), ("swin", 2, "cp 2"), ("sfno", 2, "spatial 1x2x1")):
+        for model, world, layout in (("unet2d", 4, "spatial 1x2x2"), ("unet2d", 2, "pp 2"), ("afno", 2, "spatial 1x2x1"), ("swin", 2, "cp 2"), ("sfno", 2, "spatial 1x1x2")):
             with self.subTest(model=model):
                 code, text = verify("--layouts", "some", "--world", str(world), "--model", model)
                 self.assertEqual(code, 0, text)

@@ -81,7 +81,7 @@ class SpatialParallel(RanksCase):
         for model, layouts in (("unet2d", ((4, ("--spatial", "1x2x2")), (3, ("--spatial", "1x1x3")))),
                                ("afno", ((2, ("--spatial", "1x2x1")), (4, ("--spatial", "1x2x2")), (4, ("--context_parallel", 2, "--tensor_parallel", 2, "--sequence_parallel")))),
                                ("swin", ((2, ("--context_parallel", 2, "--context_io", "gathered")), (4, ("--spatial", "1x1x2", "--context_parallel", 2)))),
-                               ("sfno", ((2, ("--spatial", "1x2x1")), (4, ("--spatial", "1x2x1", "--tensor_parallel", 2))))):
+                               ("sfno", ((4, ("--spatial", "1x2x2")), (2, ("--spatial", "1x1x2")), (4, ("--spatial", "1x2x1", "--tensor_parallel", 2))))):
             yaml = self.write(FIELDS % FIELD_MODELS[model], f"{model}.yaml")
             one = self.folder / f"{model}-one"
             self.run_ranks(0, yaml, one, *SGD, "--csv")
@@ -157,7 +157,7 @@ class SpatialParallel(RanksCase):
                 (4, vit, ("--spatial", "1x1x2", "--tensor_parallel", 2, "--sequence_parallel"), "sequence_parallel with dropout needs fields that are cut"),
                 (3, afno, ("--context_parallel", "3"),
                  "the channels cannot be split: num_blocks=4, tp=1, ranks that share a sample=3. Products of these that work: 1, 2, 4."),
-                (2, sfno, ("--spatial", "1x1x2"), "the plan of the model does not split it over this axis: model=sfno, w=2"),
+                (2, sfno, ("--spatial", "2x1x1"), "the plan of the model does not split it over this axis: model=sfno, d=2"),
                 (2, unet, ("--spatial", "1x1x2", "--rank_invariant"), "spatial does not go with this: spatial=1x1x2"),
                 (3, unet, ("--spatial", "1x1x2"), "times the ranks of spatial does not divide the number of processes"),
                 (2, unet, ("--spatial", "2"), "wants ranks along depth, height and width as DxHxW")):

@@ -88,6 +88,22 @@ TEST(VitPlan, RefusesBlocksThatAreTooSmallOrHaveNoMasks) {
   EXPECT_THAT(error_of(vit, {}), HasSubstr("fewer columns of patches than ranks to share them: columns=3, w=4"));
 }
 
+// The inner grid has 4 x 6 points and 4 degrees.
+TEST(SfnoPlan, RefusesBlocksThatLeaveARankNothing) {
+  config::ModelConfig config;
+  config.embed_dim = 48;
+  config.scale_factor = 4;
+  const model::ModelShape shape{.in_channels = 2, .out_channels = 2, .grid = {16, 24}};
+  const auto error_of = [&](int64_t rows, int64_t columns) {
+    return config_error_of([&] { sfno_plan_of(config, shape, Mesh("tp-w-h-dp", {.h = rows, .w = columns}), {}); });
+  };
+  EXPECT_EQ(error_of(2, 2), "no ConfigError");
+  EXPECT_EQ(error_of(1, 4), "no ConfigError");
+  EXPECT_THAT(error_of(6, 1), HasSubstr("the inner grid has fewer rows than ranks to share them: rows=4, h=6. Take at most 4"));
+  EXPECT_THAT(error_of(1, 8), HasSubstr("fewer columns than ranks to share them: columns=6, w=8"));
+  EXPECT_THAT(error_of(2, 3), HasSubstr("fewer degrees than ranks to share them: degrees=4, h x w=6"));
+}
+
 TEST(VitPlan, FitsTheModelAndChangesNothingAlone) {
   for (const bool joint : {false, true}) {
     model::VitOptions options = kTiny;
