@@ -65,6 +65,9 @@ struct SharedGloo::Shared {
   FinishingThread thread;  // first to end: it uses the others
 };
 
+SharedGloo::SharedGloo(const c10::intrusive_ptr<c10d::Store>& store, int rank, int size, c10::intrusive_ptr<Options> options)
+    : DirectGloo(store, rank, size, std::move(options)) {}
+
 SharedGloo::~SharedGloo() {
   if (shared_) shared_->rounds.stop();
 }

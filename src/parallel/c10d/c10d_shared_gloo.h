@@ -15,7 +15,8 @@ namespace welkin::parallel {
 
 class SharedGloo : public DirectGloo {
  public:
-  using DirectGloo::DirectGloo;
+  // As ProcessGroupGloo.
+  SharedGloo(const c10::intrusive_ptr<c10d::Store>& store, int rank, int size, c10::intrusive_ptr<Options> options);
   // Calls under way end with an error.
   ~SharedGloo() override;
 
