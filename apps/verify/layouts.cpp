@@ -44,7 +44,8 @@ int run_worlds(const LayoutArguments& arguments, std::vector<std::string> words,
 int verify_layouts(Application& application, int argc, char** argv) {
   LayoutArguments arguments;
   CLI::App app("Trains a small model in float64 under every layout that fits the ranks and compares it with one process");
-  app.add_option("--layouts", arguments.choice, "some: two per mesh; pairs: all pairs of options on every mesh; all: the product")
+  app.add_option("--layouts", arguments.choice,
+                 "some: two per mesh; pairs: every mesh, and all pairs of sizes and options; all: the product")
       ->expected(0, 1)
       ->default_str("pairs")
       ->check(CLI::IsMember({"some", "pairs", "all"}));

@@ -80,7 +80,7 @@ class C10dConnection : public Connection {
   OpenStore opened_;
   StorePtr store_;
   std::shared_ptr<CallServices> services_ = std::make_shared<CallServices>();
-  GlooDevice device_;                          // null until a group of one host is made
+  GlooDevice device_;                          // of all groups; null before the first, and over several hosts
   std::string carrier_;                        // of the first group
   std::map<std::string, int64_t> times_made_;  // by members: a second group of the same has another key
   std::vector<std::weak_ptr<C10dCommunicator>> communicators_;

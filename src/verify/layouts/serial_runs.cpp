@@ -6,6 +6,7 @@
 #include <ATen/ops/empty_like.h>
 #include <ATen/ops/tensor.h>
 
+#include <algorithm>
 #include <utility>
 
 #include "core/text.h"
