@@ -61,8 +61,8 @@ std::unique_ptr<ArrayWriter> make_npy_writer(const std::filesystem::path& path, 
 std::unique_ptr<ArrayWriter> make_raw_writer(const std::filesystem::path& path, const OutputFile& output);
 std::unique_ptr<ArrayWriter> make_tar_writer(const std::filesystem::path& path, const OutputFile& output);
 std::unique_ptr<ArrayWriter> make_lmdb_writer(const std::filesystem::path& folder, const OutputFile& output);
+// Of these two, blocks may come in any order, and several ranks may write different blocks of one path.
 std::unique_ptr<ArrayWriter> make_zarr_writer(const std::filesystem::path& folder, int version, const OutputFile& output);
-// Blocks may come in any order; a file that is there already is written on.
 std::unique_ptr<ArrayWriter> make_netcdf_writer(const std::filesystem::path& path, const OutputFile& output);
 std::unique_ptr<ArrayWriter> make_hdf5_writer(const std::filesystem::path& path, const OutputFile& output);
 

@@ -127,17 +127,10 @@ class ZarrWriter : public ArrayWriter {
     return chunks;
   }
 
-  // All metadata in one file, as xarray and zarr-python look for them: opening the folder is one read.
+  // All metadata in one file, as xarray and zarr-python look for them: opening the folder is one read. Nothing is read back:
+  // another rank may be writing the same files.
   void consolidate() const {
-    constexpr uint64_t kMostBytes = uint64_t{1} << 24;
-    Json metadata = Json::object();
-    for (const auto& entry : std::filesystem::recursive_directory_iterator(folder_)) {
-      const std::string name = entry.path().filename().string();
-      if (name != ".zgroup" && name != ".zattrs" && name != ".zarray") continue;
-      metadata[entry.path().lexically_relative(folder_).generic_string()] =
-          parse_json(read_file(entry.path(), kMostBytes), entry.path().string());
-    }
-    const Json consolidated{{"zarr_consolidated_format", 1}, {"metadata", std::move(metadata)}};
+    const Json consolidated{{"zarr_consolidated_format", 1}, {"metadata", metadata_}};
     write_file_atomically(folder_ / ".zmetadata", consolidated.dump(1) + "\n");
   }
 
@@ -172,37 +165,39 @@ class ZarrWriter : public ArrayWriter {
     write_fully(file, path, {reinterpret_cast<const char*>(stored.data()), stored.size()});
   }
 
-  void write_json(const std::filesystem::path& path, const Json& json) const {
+  // `name` is relative to the folder.
+  void write_json(const std::filesystem::path& name, const Json& json) {
+    const std::filesystem::path path = folder_ / name;
     const FileDescriptor file = open_file(path, O_WRONLY | O_CREAT | O_TRUNC);
     write_fully(file, path, json.dump(1) + "\n");
+    metadata_[name.generic_string()] = json;
   }
 
-  void write_group(const std::filesystem::path& name, const Attributes& attributes) const {
-    const std::filesystem::path folder = name.empty() ? folder_ : folder_ / name;
-    make_folders(folder);
+  void write_group(const std::filesystem::path& name, const Attributes& attributes) {
+    make_folders(folder_ / name);
     if (version_ == 3) {
-      write_json(folder / "zarr.json", {{"zarr_format", 3}, {"node_type", "group"}, {"attributes", attributes_json(attributes)}});
+      write_json(name / "zarr.json", {{"zarr_format", 3}, {"node_type", "group"}, {"attributes", attributes_json(attributes)}});
       return;
     }
-    write_json(folder / ".zgroup", {{"zarr_format", 2}});
-    if (!attributes.empty()) write_json(folder / ".zattrs", attributes_json(attributes));
+    write_json(name / ".zgroup", {{"zarr_format", 2}});
+    if (!attributes.empty()) write_json(name / ".zattrs", attributes_json(attributes));
   }
 
-  void write_metadata(const OutputArray& array) const {
+  void write_metadata(const OutputArray& array) {
     std::filesystem::path parent = std::filesystem::path(array.name).parent_path();
     for (; !parent.empty(); parent = parent.parent_path()) {
-      if (!std::filesystem::exists(folder_ / parent / (version_ == 3 ? "zarr.json" : ".zgroup"))) write_group(parent, {});
+      if (!metadata_.contains((parent / (version_ == 3 ? "zarr.json" : ".zgroup")).generic_string())) write_group(parent, {});
     }
-    const std::filesystem::path folder = folder_ / array.name;
-    make_folders(folder);
-    version_ == 3 ? write_zarr3(folder, array) : write_zarr2(folder, array);
+    make_folders(folder_ / array.name);
+    version_ == 3 ? write_zarr3(array) : write_zarr2(array);
   }
 
   static void write_codecs(const OutputArray& array, Json& list, Json (*to_json)(const Codec&)) {
     for (const Codec& codec : array.codecs) list.push_back(to_json(codec));
   }
 
-  void write_zarr2(const std::filesystem::path& folder, const OutputArray& array) const {
+  void write_zarr2(const OutputArray& array) {
+    const std::filesystem::path name = array.name;
     Json filters = Json::array(), compressor;
     for (const Codec& codec : array.codecs) {
       if (&codec == &array.codecs.back()) {
@@ -211,21 +206,21 @@ class ZarrWriter : public ArrayWriter {
         filters.push_back(zarr2_codec(codec));
       }
     }
-    write_json(folder / ".zarray", {{"zarr_format", 2},
-                                    {"shape", array.shape},
-                                    {"chunks", array.chunk},
-                                    {"dtype", zarr2_type(array.dtype)},
-                                    {"order", "C"},
-                                    {"fill_value", zarr2_fill(array)},
-                                    {"filters", filters.empty() ? Json() : filters},
-                                    {"compressor", compressor},
-                                    {"dimension_separator", "."}});
+    write_json(name / ".zarray", {{"zarr_format", 2},
+                                  {"shape", array.shape},
+                                  {"chunks", array.chunk},
+                                  {"dtype", zarr2_type(array.dtype)},
+                                  {"order", "C"},
+                                  {"fill_value", zarr2_fill(array)},
+                                  {"filters", filters.empty() ? Json() : filters},
+                                  {"compressor", compressor},
+                                  {"dimension_separator", "."}});
     Json attributes = attributes_json(array.attributes);
     if (!array.axes.empty()) attributes["_ARRAY_DIMENSIONS"] = array.axes;
-    if (!attributes.empty()) write_json(folder / ".zattrs", attributes);
+    if (!attributes.empty()) write_json(name / ".zattrs", attributes);
   }
 
-  void write_zarr3(const std::filesystem::path& folder, const OutputArray& array) const {
+  void write_zarr3(const OutputArray& array) {
     Json codecs = Json::array();
     codecs.push_back({{"name", "bytes"}});
     if (dtype_bytes(array.dtype) > 1) codecs[0]["configuration"] = {{"endian", "little"}};
@@ -243,7 +238,7 @@ class ZarrWriter : public ArrayWriter {
               {"codecs", codecs},
               {"attributes", attributes_json(array.attributes)}};
     if (!array.axes.empty()) json["dimension_names"] = array.axes;
-    write_json(folder / "zarr.json", json);
+    write_json(std::filesystem::path(array.name) / "zarr.json", json);
   }
 
   static bool is_float(Dtype dtype) {
@@ -253,6 +248,7 @@ class ZarrWriter : public ArrayWriter {
   std::filesystem::path folder_;
   int version_;
   std::vector<OutputArray> arrays_;
+  Json metadata_ = Json::object();  // what every file of metadata holds, by its name in the folder
   ThreadPool pool_;
 };
 
