@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "ops/base/quiet_warnings.h"
+#include "parallel/c10d/c10d_shared_gloo.h"
 #include "parallel/c10d/raw_c10d.h"
 
 namespace welkin::parallel {
@@ -134,7 +135,8 @@ BackendWorkPtr C10dCommunicator::receive(const at::Tensor& values, int64_t from)
   return keep(carrier_of(from, group_->getRank()).recv(buffers, peer, 0), buffers);
 }
 
-// On a GPU one call of NCCL, on the communicator of the whole group.
+// On a GPU one call of NCCL, on the communicator of the whole group. What stays where it is until its receiver has it is not
+// waited for: a member goes on as soon as it has what it needs.
 BackendWorkPtr C10dCommunicator::exchange(const std::vector<Message>& leaving, const std::vector<Message>& arriving) {
   const bool is_one_call = is_on_gpu((leaving.empty() ? arriving : leaving).front().values);
   std::vector<BackendWorkPtr> works;
@@ -147,9 +149,10 @@ BackendWorkPtr C10dCommunicator::exchange(const std::vector<Message>& leaving, c
       all.push_back(buffers.front());
       if (is_one_call) {
         is_arriving ? on_gpu_->recv(buffers, place, 0) : on_gpu_->send(buffers, place, 0);
-      } else {
-        works.push_back(keep(is_arriving ? group_->recv(buffers, place, 0) : group_->send(buffers, place, 0), buffers));
+        continue;
       }
+      auto work = is_arriving ? group_->recv(buffers, place, 0) : group_->send(buffers, place, 0);
+      if (dynamic_cast<const LeftMessage*>(work.get()) == nullptr) works.push_back(keep(std::move(work), buffers));
     }
   }
   if (is_one_call) return keep(on_gpu_->endCoalescing(), std::move(all));

@@ -14,6 +14,7 @@
 #include "parallel/shared_memory/member_memory.h"
 #include "parallel/shared_memory/segment.h"
 #include "parallel/shared_memory/shared_calls.h"
+#include "parallel/shared_memory/shared_messages.h"
 
 namespace welkin::parallel {
 namespace {
@@ -49,20 +50,58 @@ std::vector<int64_t> bytes_of_parts(const at::Tensor& values, const std::vector<
   return bytes;
 }
 
+using Messages = std::shared_ptr<SharedMessages>;
+
+class LeavingMessage : public LeftMessage {
+ public:
+  LeavingMessage(Messages messages, int64_t to, uint32_t number) : messages_(std::move(messages)), to_(to), number_(number) {}
+  bool isCompleted() override { return messages_->is_taken(to_, number_); }
+  bool wait(std::chrono::milliseconds /*timeout*/) override {
+    messages_->await_taken(to_, number_);
+    return true;
+  }
+
+ private:
+  Messages messages_;
+  int64_t to_;
+  uint32_t number_;
+};
+
+class ArrivingMessage : public c10d::Work {
+ public:
+  ArrivingMessage(Messages messages, at::Tensor values, int64_t from)
+      : messages_(std::move(messages)), values_(std::move(values)), from_(from), number_(messages_->expect(from)) {}
+  bool isCompleted() override { return is_here_; }
+  bool wait(std::chrono::milliseconds /*timeout*/) override {
+    if (!is_here_) messages_->take(from_, number_, bytes_in(values_), static_cast<int64_t>(values_.nbytes()));
+    is_here_ = true;
+    return true;
+  }
+
+ private:
+  Messages messages_;
+  at::Tensor values_;
+  int64_t from_;
+  uint32_t number_;
+  bool is_here_ = false;
+};
+
 }  // namespace
 
 struct SharedGloo::Shared {
-  Shared(std::unique_ptr<Segment> memory, WaitLimits limits, std::vector<int64_t> processes)
+  Shared(std::shared_ptr<Segment> memory, const WaitLimits& limits, const std::vector<int64_t>& processes)
       : segment(std::move(memory)),
-        rounds(*segment, std::move(limits)),
+        rounds(*segment, limits),
         longest_gather(processes.empty() ? kLongestGather : std::numeric_limits<size_t>::max()),
-        calls(rounds, std::move(processes)) {}
+        calls(rounds, processes),
+        messages(processes.empty() ? nullptr : std::make_shared<SharedMessages>(segment, limits, processes)) {}
 
-  std::unique_ptr<Segment> segment;
+  std::shared_ptr<Segment> segment;
   Rounds rounds;
   size_t longest_gather;
   SharedCalls calls;
-  FinishingThread thread;  // first to end: it uses the others
+  std::shared_ptr<SharedMessages> messages;  // null: Gloo carries them
+  FinishingThread thread;                    // first to end: it uses the others
 };
 
 SharedGloo::SharedGloo(const c10::intrusive_ptr<c10d::Store>& store, int rank, int size, c10::intrusive_ptr<Options> options)
@@ -93,7 +132,7 @@ bool SharedGloo::all_say(bool own) {
 
 // The first member makes the memory, the others open it, each leaves a number there, and all look for everybody's. A process on
 // another host, or in another container, does not find it; one that finds other memory does not find the numbers.
-std::string SharedGloo::share_memory(SharedMemory wanted, WaitLimits limits) {
+std::string SharedGloo::share_memory(SharedMemory wanted, const WaitLimits& limits) {
   const bool wants = wanted != SharedMemory::Off;
   const SegmentShape shape = SegmentShape::of_members(getSize());
   std::unique_ptr<Segment> segment;
@@ -131,7 +170,7 @@ std::string SharedGloo::share_memory(SharedMemory wanted, WaitLimits limits) {
     is_shared = is_shared && greeting[0] == 1 && segment->greeting_of(member) == static_cast<uint64_t>(greeting[1]);
   }
   if (!all_say(is_shared)) return why.empty() ? "another member cannot open the first one's memory" : why;
-  shared_ = std::make_unique<Shared>(std::move(segment), std::move(limits), readable_processes(wanted == SharedMemory::Auto));
+  shared_ = std::make_unique<Shared>(std::move(segment), limits, readable_processes(wanted == SharedMemory::Auto));
   return {};
 }
 
@@ -202,6 +241,24 @@ SharedGloo::WorkPtr SharedGloo::alltoall_base(at::Tensor& out, at::Tensor& in, s
     shared_->calls.all_to_all(bytes_in(to), bytes_read(from), out_bytes, in_bytes);
   };
   return shared_->thread.add(exchange, {out});
+}
+
+// Messages of one tag have one order. DirectGloo's own have other tags.
+bool SharedGloo::carries(const std::vector<at::Tensor>& tensors, int tag) const {
+  return shared_ && shared_->messages && tag == 0 && tensors.size() == 1 && is_plain(tensors[0]);
+}
+
+SharedGloo::WorkPtr SharedGloo::send(std::vector<at::Tensor>& tensors, int to, int tag) {
+  if (!carries(tensors, tag)) return DirectGloo::send(tensors, to, tag);
+  const at::Tensor& values = tensors[0];
+  const uint32_t number = shared_->messages->send(to, bytes_read(values), static_cast<int64_t>(values.nbytes()),
+                                                  std::make_shared<const at::Tensor>(values));
+  return c10::make_intrusive<LeavingMessage>(shared_->messages, to, number);
+}
+
+SharedGloo::WorkPtr SharedGloo::recv(std::vector<at::Tensor>& tensors, int from, int tag) {
+  if (!carries(tensors, tag)) return DirectGloo::recv(tensors, from, tag);
+  return c10::make_intrusive<ArrivingMessage>(shared_->messages, tensors[0], from);
 }
 
 }  // namespace welkin::parallel

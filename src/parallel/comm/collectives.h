@@ -95,7 +95,7 @@ Transfer start_receive(const Group& group, const at::Tensor& values, int64_t fro
 
 // Messages both ways as one call, as members of a ring or neighbours in a box do: on a GPU a call waits for those before it, so
 // two members that first receive and then send would wait for each other. At least one message; the first such call of a group
-// is one of all its members.
+// is one of all its members. Nobody may change what leaves, not even when the call has been waited for: it may still be there.
 Transfer start_exchange(const Group& group, const std::vector<Message>& leaving, const std::vector<Message>& arriving);
 
 void barrier(const Group& group);

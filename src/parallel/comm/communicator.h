@@ -42,7 +42,7 @@ class Communicator {
   virtual BackendWorkPtr broadcast(const at::Tensor& in_place, int64_t root) = 0;
   virtual BackendWorkPtr send(const at::Tensor& values, int64_t to) = 0;
   virtual BackendWorkPtr receive(const at::Tensor& values, int64_t from) = 0;
-  // As one call: none of them waits for another of them.
+  // As one call: none of them waits for another of them. What leaves may leave after the end of the call, so nobody changes it.
   virtual BackendWorkPtr exchange(const std::vector<Message>& leaving, const std::vector<Message>& arriving) = 0;
   virtual BackendWorkPtr barrier() = 0;
   // Whether calls on a GPU can be part of a recorded graph: not where they go through host memory.

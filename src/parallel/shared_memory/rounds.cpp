@@ -2,22 +2,15 @@
 #include "parallel/shared_memory/rounds.h"
 
 #include <stdexcept>
-#include <string>
 
 #include "core/text.h"
 
 namespace welkin::parallel {
-namespace {
-
-// A sleeper is woken by what it waits for. After this long it looks whether that can still come.
-constexpr std::chrono::milliseconds kLookAfter{20};
-
-}  // namespace
 
 void Rounds::begin_call(uint64_t call) {
   if (is_broken_) throw std::runtime_error("an earlier call of the group has failed");
   call_ = call;
-  call_ends_ = std::chrono::steady_clock::now() + limits_.deadline;
+  call_ends_ = wait_.end_of_call();
 }
 
 std::byte* Rounds::begin() {
@@ -40,23 +33,8 @@ const std::byte* Rounds::of(int64_t member) {
   return segment_.buffer(member, round_ - 1);
 }
 
-// What a member has published before it ended counts, so it is looked at once more.
 void Rounds::await(int64_t member, uint32_t published) const {
-  SharedWord& word = segment_.published_by(member);
-  if (word.has_reached(published)) return;
-  while (!word.wait(published, kLookAfter)) {
-    const std::string why = reason_to_end(member);
-    if (!why.empty() && !word.has_reached(published)) throw std::runtime_error(why);
-  }
-}
-
-std::string Rounds::reason_to_end(int64_t member) const {
-  if (is_stopped_) return "the group has been closed";
-  if (limits_.is_over && limits_.is_over()) return "the ranks have parted";
-  if (segment_.has_failed(member)) return cat("Connection closed by peer: the member at place ", member, " has failed");
-  if (segment_.is_gone(member)) return cat("Connection closed by peer: the member at place ", member, " is gone");
-  if (std::chrono::steady_clock::now() < call_ends_) return {};
-  return cat("Timed out waiting ", limits_.deadline.count(), "ms for the member at place ", member);
+  wait_.await(segment_.published_by(member), published, member, call_ends_);
 }
 
 }  // namespace welkin::parallel

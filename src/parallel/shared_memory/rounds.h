@@ -5,27 +5,19 @@
 // Buffers of the round before may be read until this round is published.
 #pragma once
 
-#include <atomic>
-#include <chrono>
 #include <cstddef>
 #include <cstdint>
-#include <functional>
-#include <string>
 #include <utility>
 
+#include "parallel/shared_memory/member_wait.h"
 #include "parallel/shared_memory/segment.h"
 
 namespace welkin::parallel {
 
-struct WaitLimits {
-  std::chrono::milliseconds deadline{600'000};  // of one call
-  std::function<bool()> is_over = {};           // whether the ranks have parted; empty: never
-};
-
 // Of one thread, but for stop(). After an exception no call follows: the others are told, and all later calls throw.
 class Rounds {
  public:
-  Rounds(Segment& segment, WaitLimits limits) : segment_(segment), limits_(std::move(limits)) {}
+  Rounds(Segment& segment, WaitLimits limits) : segment_(segment), wait_(segment, std::move(limits)) {}
 
   int64_t members() const { return segment_.shape().members; }
   int64_t member() const { return segment_.member(); }
@@ -55,20 +47,18 @@ class Rounds {
   uint64_t rounds_of(int64_t member) const { return segment_.note(member, round_ - 1).rounds; }
 
   // From any thread: a call under way ends with an error, and no other begins.
-  void stop() { is_stopped_ = true; }
+  void stop() { wait_.stop(); }
 
  private:
   void begin_call(uint64_t call);
   void await(int64_t member, uint32_t published) const;
-  std::string reason_to_end(int64_t member) const;  // of waiting for this member; empty: it may still come
 
   Segment& segment_;
-  WaitLimits limits_;
+  MemberWait wait_;
   uint32_t round_ = 0;  // those begun
   uint64_t call_ = 0;
   bool is_broken_ = false;
-  std::atomic<bool> is_stopped_ = false;
-  std::chrono::steady_clock::time_point call_ends_{};
+  MemberWait::Time call_ends_{};
 };
 
 }  // namespace welkin::parallel

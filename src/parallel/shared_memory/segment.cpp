@@ -19,7 +19,7 @@
 namespace welkin::parallel {
 
 struct Segment::Header {
-  static constexpr uint64_t kMagic = 0x31'6d'6b'6c'65'57'00'01;  // with the version of the layout
+  static constexpr uint64_t kMagic = 0x31'6d'6b'6c'65'57'00'02;  // with the version of the layout
 
   uint64_t magic = kMagic;
   int64_t members = 0, buffer_bytes = 0;
@@ -46,9 +46,11 @@ int64_t data_offset(const SegmentShape& shape) { return rounded_up(kPage + shape
 
 int64_t buffer_stride(const SegmentShape& shape) { return static_cast<int64_t>(sizeof(RoundNote)) + shape.buffer_bytes; }
 
-int64_t segment_bytes(const SegmentShape& shape) {
-  return rounded_up(data_offset(shape) + 2 * shape.members * buffer_stride(shape), kPage);
-}
+int64_t mail_offset(const SegmentShape& shape) { return data_offset(shape) + 2 * shape.members * buffer_stride(shape); }
+
+int64_t mail_bytes(const SegmentShape& shape) { return shape.members * shape.members * static_cast<int64_t>(sizeof(Mailbox)); }
+
+int64_t segment_bytes(const SegmentShape& shape) { return rounded_up(mail_offset(shape) + mail_bytes(shape), kPage); }
 
 [[noreturn]] void refuse(const char* what, int error_number) {
   throw std::runtime_error(cat("shared memory: ", what, ": ", std::strerror(error_number)));
@@ -91,6 +93,9 @@ Segment::Segment(const SegmentShape& shape) : shape_(shape) {
   header->members = shape.members;
   header->buffer_bytes = shape.buffer_bytes;
   for (int64_t member = 0; member < shape.members; ++member) new (&line(member)) Line;  // NOLINT: in the shared memory
+  for (int64_t from = 0; from < shape.members; ++from) {
+    for (int64_t to = 0; to < shape.members; ++to) new (&mailbox(from, to)) Mailbox;  // NOLINT: in the shared memory
+  }
   const auto length = static_cast<ssize_t>(sizeof header->nonce);
   if (::getrandom(header->nonce.data(), sizeof header->nonce, 0) != length) refuse("no nonce", errno);
   lock_place();
@@ -161,11 +166,16 @@ std::byte* Segment::buffer(int64_t member, uint32_t round) const {
   return reinterpret_cast<std::byte*>(&note(member, round)) + sizeof(RoundNote);  // NOLINT: the layout of the segment
 }
 
+Mailbox& Segment::mailbox(int64_t from, int64_t to) const {
+  auto* place = memory_ + mail_offset(shape_) + (from * shape_.members + to) * static_cast<int64_t>(sizeof(Mailbox));
+  return *reinterpret_cast<Mailbox*>(place);  // NOLINT: the layout of the segment
+}
+
 void Segment::fail() {
-  line(member_).failed.store(1, std::memory_order_release);
+  line(member_).failed.store(1, std::memory_order_seq_cst);
   published_by(member_).wake();
 }
 
-bool Segment::has_failed(int64_t member) const { return line(member).failed.load(std::memory_order_acquire) != 0; }
+bool Segment::has_failed(int64_t member) const { return line(member).failed.load(std::memory_order_seq_cst) != 0; }
 
 }  // namespace welkin::parallel

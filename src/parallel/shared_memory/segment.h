@@ -40,6 +40,13 @@ struct alignas(64) RoundNote {
   uint64_t rounds = 0;
 };
 
+// Of the messages from one member to another, which count up from 1.
+struct alignas(64) Mailbox {
+  SharedWord posted;                 // messages that are there to be taken
+  SharedWord taken;                  // messages that their receiver has: these and all before
+  std::atomic<uint64_t> letters{0};  // in the sender's memory: says of each message that is not taken where it is
+};
+
 class Segment {
  public:
   // A new one, and member 0's place in it. std::runtime_error where the system refuses it, or the memory is full.
@@ -61,6 +68,7 @@ class Segment {
   SharedWord& published_by(int64_t member) const;  // rounds
   RoundNote& note(int64_t member, uint32_t round) const;
   std::byte* buffer(int64_t member, uint32_t round) const;
+  Mailbox& mailbox(int64_t from, int64_t to) const;
 
   // This member makes no more calls: who waits for it is woken.
   void fail();
