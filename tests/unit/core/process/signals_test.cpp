@@ -2,7 +2,11 @@
 #include "core/process/signals.h"
 
 #include <gtest/gtest.h>
+#include <signal.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
+#include <array>
 #include <chrono>
 #include <thread>
 
@@ -84,6 +88,41 @@ TEST(InterruptWatchDeathTest, TheSecondSignalEndsTheProcess) {
         raise(SIGINT);
       },
       testing::ExitedWithCode(130), "");
+}
+
+// Waits for the parent's next signal. It may come before the wait.
+void tell_and_wait(int pipe, const sigset_t& heard) {
+  EXPECT_EQ(write(pipe, "x", 1), 1);
+  sigsuspend(&heard);
+}
+
+// A batch system signals all processes of a job, and on a loaded node the launcher passes its own signal on late.
+TEST(InterruptWatch, ASignalThatTheParentPassesOnIsTheSameEvent) {
+  std::array<int, 2> ends{};
+  ASSERT_EQ(pipe(ends.data()), 0);
+  const pid_t child = fork();
+  if (child == 0) {
+    const InterruptWatch watch;
+    raise(SIGTERM);
+    std::this_thread::sleep_for(std::chrono::milliseconds(150));
+    sigset_t blocked, heard;
+    sigemptyset(&blocked);
+    sigaddset(&blocked, SIGTERM);
+    sigprocmask(SIG_BLOCK, &blocked, &heard);
+    for (int i = 0; i < 3; ++i) tell_and_wait(ends[1], heard);
+    _exit(0);
+  }
+  ::close(ends[1]);
+  char told = 0;
+  EXPECT_EQ(read(ends[0], &told, 1), 1);
+  kill(child, SIGTERM);
+  EXPECT_EQ(read(ends[0], &told, 1), 1) << "the parent's signal has ended the process";
+  kill(child, SIGTERM);  // now somebody insists
+  EXPECT_EQ(read(ends[0], &told, 1), 0);
+  int status = 0;
+  EXPECT_EQ(waitpid(child, &status, 0), child);
+  EXPECT_EQ(WEXITSTATUS(status), 130);
+  ::close(ends[0]);
 }
 
 }  // namespace
