@@ -42,12 +42,6 @@ struct Inventory {
   std::vector<std::string> damage;        // texts of errors
 };
 
-// "model-r1.safetensors": a node has the files of its own ranks and of its neighbour's.
-bool is_of_one_rank(const std::string& name) {
-  const size_t at = name.rfind("-r");
-  return at != std::string::npos && at + 2 < name.size() && name[at + 2] >= '0' && name[at + 2] <= '9';
-}
-
 // `is_shared`: a missing file is no damage.
 void look_at(const fs::path& folder, const std::string& name, const StoredFile& file, bool is_shared, Inventory& found) {
   found.wanted[name] = static_cast<int64_t>(file.bytes);
@@ -155,7 +149,7 @@ void publish_brought(const AsideFolder& aside, const fs::path& folder) {
   try {
     const Checkpoint arrived(aside.path());  // every hash
     publish_over(aside.path(), folder);
-  } catch (const Error&) {
+  } catch (const std::exception&) {
     remove_folder(folder);
   }
 }
@@ -211,8 +205,9 @@ bool bring_to_all_nodes(const parallel::Group& world, const NodeMap& map, const 
     pass_on(world, map.leaders[static_cast<size_t>(holder)], folder / name,
             takes ? std::optional(aside->path() / name) : std::nullopt, bytes);
   }
-  if (aside) publish_brought(*aside, folder);
   if (targets.empty()) return false;
+  if (aside) publish_brought(*aside, folder);
+  parallel::barrier(world);  // a node's other ranks open the folder that their leader publishes
   say(cat("Checkpoint ", folder.filename().string(), " was brought from the disk of node ",
           join(std::vector(sources.begin(), sources.end()), ", "), " to node ",
           join(std::vector(targets.begin(), targets.end()), ", ")));

@@ -17,12 +17,12 @@ KILLED = 128 + signal.SIGKILL
 
 
 class NeighbourCopies(RanksCase):
-    def run_nodes(self, nodes, root, *flags, codes=(DONE,)):
+    def run_nodes(self, nodes, root, *flags, codes=(DONE,), ranks=1):
         """Everything that was said; the first node ends with one of `codes`."""
         yaml, port = self.write(LONG), free_port()
         processes = []
         for node in range(nodes):
-            command = [BINARY, "launch", "-n", "1", "--nnodes", str(nodes), "--node_rank", str(node), "--rdzv", f"127.0.0.1:{port}", "--bind", "off",
+            command = [BINARY, "launch", "-n", str(ranks), "--nnodes", str(nodes), "--node_rank", str(node), "--rdzv", f"127.0.0.1:{port}", "--bind", "off",
                        "--grace", "2", "--", *self.train_arguments(yaml, root, *flags)]
             processes.append(subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, env=clean_environment()))
             self.addCleanup(processes[-1].kill)
@@ -92,6 +92,17 @@ class NeighbourCopies(RanksCase):
         self.assertIn(f"On node 0 a file has the wrong size: path={self.disk(0)}/step_7/optimizer.safetensors, bytes=1, expected=", log)
         self.assertIn("Resumed at step 7 ", log)
         self.assert_whole(self.folder / "logs")
+
+    def test_all_ranks_of_a_node_open_what_was_brought(self):
+        place = ("--checkpoint_dirs", f"fast:{self.folder}/disk{{node}}:7:3:neighbour")
+        fault = "slow:step=8,rank=0,seconds=1;kill:step=8,rank=0"
+        self.run_nodes(2, self.folder / "logs", *place, "--inject", fault, codes=(KILLED,), ranks=2)
+        shutil.rmtree(self.folder / "disk0")
+        self.run_nodes(2, self.folder / "logs", *place, "--resume", ranks=2)
+        log = log_text(self.folder / "logs")
+        self.assertIn("Checkpoint step_7 was brought from the disk of node 1 to node 0", log)
+        self.assertIn("Resumed at step 7 ", log)
+        self.assertEqual(list(self.folder.glob("disk*/**/*.damaged")), [])
 
     def test_further_nodes_keep_none(self):
         fault = "slow:step=8,rank=0,seconds=1;kill:step=8,rank=0"
