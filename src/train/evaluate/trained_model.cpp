@@ -117,7 +117,7 @@ TrainedModel::TrainedModel(const Registries& registries, const config::RunConfig
       world_(choice.world),
       groups_(choice.groups),
       report_(choice.report) {
-  if (!names_file(choice.checkpoint)) checkpoint_ = find_checkpoint(choice.run_folder, choice.checkpoint);
+  if (!names_file(choice.checkpoint)) checkpoint_ = found_by_first(find_checkpoint(choice.run_folder, choice.checkpoint));
   if (!dataset_) dataset_ = registries.datasets.at(config_.data.dataset).open(config_, choice.split);
   if (interchange::is_package(choice.run_folder)) interchange::ModelPackage(choice.run_folder).check_fits(dataset_->spec());
   check_like_run(choice.run_folder, dataset_->spec());
@@ -223,11 +223,15 @@ void TrainedModel::load_weights(const ModelChoice& choice) {
   }
 }
 
-// The first rank's choice, for a run may go on meanwhile. The ranks look at the bytes of the files once between them, and each
-// reads what it has.
+// The run may go on meanwhile, so that ranks find different checkpoints.
+fs::path TrainedModel::found_by_first(const fs::path& found) const {
+  if (world_.size() == 1) return found;
+  const int64_t step = told_by_first(world_, std::stoll(found.filename().string().substr(std::strlen("step_"))));
+  return CheckpointStore(found.parent_path()).path_of(step);
+}
+
+// The ranks look at the bytes of the files once between them, and each reads what it has.
 void TrainedModel::load_part(const CheckpointGroup& weights, const TensorLayout& layout) {
-  const int64_t step = told_by_first(world_, std::stoll(checkpoint_.filename().string().substr(std::strlen("step_"))));
-  checkpoint_ = CheckpointStore(checkpoint_.parent_path()).path_of(step);
   const Checkpoint checkpoint = open_shared_checkpoint(world_, checkpoint_);
   read_parts(checkpoint, weights, layout);
   step_ = checkpoint.index().position.iteration;

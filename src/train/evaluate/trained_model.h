@@ -103,6 +103,7 @@ class TrainedModel {
   void build_part(const Registries& registries);
   void load_weights(const ModelChoice& choice);
   void load_average(const CheckpointGroup& weights);
+  std::filesystem::path found_by_first(const std::filesystem::path& found) const;
   void load_part(const CheckpointGroup& weights, const TensorLayout& layout);
   void learn_shapes();
   const parallel::Group& stages() const { return groups_.along(parallel::Axis::Pp); }
