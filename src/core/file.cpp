@@ -58,6 +58,21 @@ std::string read_file(const std::filesystem::path& path, uint64_t limit_bytes) {
   return bytes;
 }
 
+std::vector<std::filesystem::path> entries_of(const std::filesystem::path& folder) {
+  std::vector<std::filesystem::path> found;
+  std::error_code problem;
+  std::filesystem::directory_iterator entry(folder, problem);
+  for (; !problem && entry != std::filesystem::directory_iterator(); entry.increment(problem)) found.push_back(entry->path());
+  const bool is_none = problem == std::errc::no_such_file_or_directory || problem == std::errc::not_a_directory;
+  if (problem && !is_none) throw file_error("list", folder, problem.value());
+  return found;
+}
+
+bool is_there(const std::filesystem::path& path) {
+  std::error_code unknown;
+  return std::filesystem::exists(path, unknown);
+}
+
 void make_folders(const std::filesystem::path& path) {
   std::error_code problem;
   std::filesystem::create_directories(path, problem);

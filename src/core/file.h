@@ -10,6 +10,7 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <vector>
 
 namespace welkin {
 
@@ -29,6 +30,12 @@ void publish_folder(const std::filesystem::path& from, const std::filesystem::pa
 // The same where `to` may exist. It is then moved to `former`, which must not exist, once `from` is synced and only its rename
 // is left. A process that ends in between leaves `former` and no `to`.
 void publish_folder_over(const std::filesystem::path& from, const std::filesystem::path& to, const std::filesystem::path& former);
+
+// What a folder has, in no order; nothing where there is no such folder. Throws DataError where the system cannot list it.
+std::vector<std::filesystem::path> entries_of(const std::filesystem::path& folder);
+
+// Whether something is there, as far as the system can say.
+bool is_there(const std::filesystem::path& path);
 
 // Creates a folder and its parents; throws DataError with errno's text and the first missing parent.
 void make_folders(const std::filesystem::path& path);

@@ -47,21 +47,18 @@ AsideFolder::~AsideFolder() {
 
 void publish_over(const fs::path& aside, const fs::path& target) {
   const fs::path former = beside(target, kReplaced);
-  if (fs::exists(former)) remove_folder(former);
+  if (is_there(former)) remove_folder(former);
   publish_folder_over(aside, target, former);
-  if (fs::exists(former)) remove_folder(former);
+  if (is_there(former)) remove_folder(former);
 }
 
 void put_back_replaced(const fs::path& folder) {
   std::error_code ignored;
-  std::vector<fs::path> found;
-  for (const auto& entry : fs::directory_iterator(folder, ignored)) {
-    if (is_beside(entry.path(), kReplaced)) found.push_back(entry.path());
-  }
-  for (const fs::path& path : found) {
+  for (const fs::path& path : entries_of(folder)) {
+    if (!is_beside(path, kReplaced)) continue;
     const std::string name = path.filename().string();
     const fs::path target = folder / name.substr(1, name.size() - 1 - kReplaced.size());
-    if (!fs::exists(target)) fs::rename(path, target, ignored);
+    if (!is_there(target)) fs::rename(path, target, ignored);
   }
 }
 

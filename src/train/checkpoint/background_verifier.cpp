@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "core/error.h"
+#include "core/file.h"
 #include "core/file_descriptor.h"
 #include "core/text.h"
 #include "train/checkpoint/checkpoint.h"
@@ -23,8 +24,19 @@ void yield_to_others() {
   setpriority(PRIO_PROCESS, static_cast<id_t>(gettid()), kLeast);
 }
 
+// Empty: not readable.
+std::string index_text(const std::filesystem::path& folder) {
+  constexpr uint64_t kLargest = uint64_t{256} << 20;
+  try {
+    return read_file(folder / "index.json", kLargest);
+  } catch (const Error&) {
+    return {};
+  }
+}
+
 // Drops the file from the page cache: a read from memory proves nothing about the disk.
 void forget_cached(const std::filesystem::path& path) {
+  if (!is_there(path)) return;
   const FileDescriptor file = open_file(path, O_RDONLY);
   posix_fadvise(file.get(), 0, 0, POSIX_FADV_DONTNEED);
 }
@@ -55,30 +67,36 @@ void BackgroundVerifier::run() {
       std::unique_lock lock(mutex_);
       if (wakes_.wait_for(lock, interval_, [this] { return stops_.load(); })) return;
     }
-    if (const std::filesystem::path folder = longest_unread(); !folder.empty()) verify(folder);
+    try {
+      if (const auto kept = longest_unread()) verify(*kept);
+    } catch (const std::exception&) {
+      continue;  // a disk that does not answer now: it is asked again
+    }
   }
 }
 
 // A folder that is seen for the first time was just written: it goes last, so that old ones need not wait for ever.
-std::filesystem::path BackgroundVerifier::longest_unread() {
-  std::filesystem::path found;
+std::optional<BackgroundVerifier::Kept> BackgroundVerifier::longest_unread() {
+  std::optional<Kept> found;
   std::map<std::filesystem::path, int64_t> present;
-  const std::vector<std::filesystem::path> folders = list_();
-  for (auto folder = folders.rbegin(); folder != folders.rend(); ++folder) {
-    const auto known = turn_.find(*folder);
+  const std::vector<Kept> all = list_();
+  for (auto kept = all.rbegin(); kept != all.rend(); ++kept) {
+    const auto known = turn_.find(kept->folder);
     const int64_t turn = known == turn_.end() ? ++turns_ : known->second;
-    present.emplace(*folder, turn);
-    if (turn >= 0 && (found.empty() || turn < present.at(found))) found = *folder;
+    present.emplace(kept->folder, turn);
+    if (turn >= 0 && (!found || turn < present.at(found->folder))) found = *kept;
   }
   turn_ = std::move(present);
   return found;
 }
 
-// A folder that was removed meanwhile is not reported.
-void BackgroundVerifier::verify(const std::filesystem::path& folder) {
+// A folder that was removed or replaced meanwhile is not reported.
+void BackgroundVerifier::verify(const Kept& kept) {
+  const std::filesystem::path& folder = kept.folder;
   turn_[folder] = ++turns_;
+  const std::string index = index_text(folder);
   try {
-    const Checkpoint checkpoint(folder, OpeningCheck::Sizes);
+    const Checkpoint checkpoint(folder, kept.is_on_node ? OpeningCheck::OnNode : OpeningCheck::Sizes);
     for (const auto& [name, file] : checkpoint.index().files) forget_cached(folder / name);
     const auto num_files = static_cast<int64_t>(checkpoint.index().files.size());
     for (int64_t file = 0; file < num_files; ++file) {
@@ -87,8 +105,7 @@ void BackgroundVerifier::verify(const std::filesystem::path& folder) {
     }
     ++num_verified_;
   } catch (const Error& error) {
-    std::error_code gone;
-    if (!std::filesystem::exists(folder, gone)) return;
+    if (!is_there(folder) || index_text(folder) != index) return;
     turn_[folder] = -1;
     {
       const std::lock_guard lock(mutex_);

@@ -11,6 +11,7 @@
 #include <functional>
 #include <map>
 #include <mutex>
+#include <optional>
 #include <string>
 #include <thread>
 #include <vector>
@@ -19,8 +20,12 @@ namespace welkin::train {
 
 class BackgroundVerifier {
  public:
+  struct Kept {
+    std::filesystem::path folder;
+    bool is_on_node = false;  // on a node's disk, which may have the files of some ranks only
+  };
   // Lists the present checkpoint folders, in each place the newest first. Called on the thread.
-  using ListFolders = std::function<std::vector<std::filesystem::path>()>;
+  using ListFolders = std::function<std::vector<Kept>()>;
   // Gets the error's text for a damaged folder, once. Called on the thread.
   using Report = std::function<void(const std::string&)>;
 
@@ -37,8 +42,8 @@ class BackgroundVerifier {
 
  private:
   void run();
-  void verify(const std::filesystem::path& folder);
-  std::filesystem::path longest_unread();
+  void verify(const Kept& kept);
+  std::optional<Kept> longest_unread();
 
   std::chrono::milliseconds interval_;
   ListFolders list_;

@@ -72,7 +72,11 @@ void write_files(FilesTogether& files, const std::filesystem::path& folder, Chec
 enum class OpeningCheck {
   Hashes,  // every byte
   Sizes,   // existence only: verify_share() verifies the hashes
+  OnNode,  // the same of a node's part: files of ranks of other nodes may be absent, and are not verified
 };
+
+// "model-r1.safetensors": of one rank, where each wrote its own.
+bool is_of_one_rank(const std::string& file);
 
 // An opened checkpoint. Throws CheckpointError naming the file that is missing or damaged. A file is mapped when one of its
 // tensors is asked for. Not thread-safe: one thread uses it.
@@ -108,7 +112,10 @@ class Checkpoint {
   at::Tensor stored_piece(const std::string& name, const TensorPiece& piece, at::ScalarType type, bool is_piece) const;
   [[noreturn]] void missing(const std::string& name) const;
 
+  bool is_absent(const std::string& file) const;
+
   std::filesystem::path folder_;
+  OpeningCheck check_;
   CheckpointIndex index_;
   mutable std::map<std::string, SafetensorsFile> files_;  // the files that were asked for
   mutable uint64_t bytes_read_ = 0;

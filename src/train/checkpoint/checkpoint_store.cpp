@@ -39,9 +39,8 @@ void CheckpointStore::put_back() const { put_back_replaced(folder_); }
 
 std::vector<int64_t> CheckpointStore::steps() const {
   std::vector<int64_t> found;
-  std::error_code absent;
-  for (const auto& entry : fs::directory_iterator(folder_, absent)) {
-    if (const auto step = step_of(entry.path())) found.push_back(*step);
+  for (const fs::path& path : entries_of(folder_)) {
+    if (const auto step = step_of(path)) found.push_back(*step);
   }
   std::sort(found.rbegin(), found.rend());
   return found;
@@ -50,7 +49,7 @@ std::vector<int64_t> CheckpointStore::steps() const {
 bool CheckpointStore::wants(const CheckpointIndex& index) const {
   const fs::path target = path_of(index.position.iteration);
   make_folders(folder_);
-  if (!fs::exists(target)) return true;
+  if (!is_there(target)) return true;
   try {
     const Checkpoint stored(target);
     // The same place may be saved before and after its validation.
@@ -69,13 +68,12 @@ void CheckpointStore::copy_from(const fs::path& checkpoint, const CheckpointInde
   const fs::path target = path_of(index.position.iteration);
   try {
     const AsideFolder aside(target);
-    std::error_code problem;
-    for (const auto& entry : fs::directory_iterator(checkpoint, problem)) {
-      const fs::path copy = aside.path() / entry.path().filename();
-      if (!problem) fs::copy_file(entry.path(), copy, problem);
+    for (const fs::path& file : entries_of(checkpoint)) {
+      const fs::path copy = aside.path() / file.filename();
+      std::error_code problem;
+      fs::copy_file(file, copy, problem);
       if (problem) throw file_error("copy a file to", copy, problem.value());
     }
-    if (problem) throw file_error("list", checkpoint, problem.value());
     publish_over(aside.path(), target);
   } catch (const DataError& error) {
     throw cannot_be_saved(target, index.position.iteration, error.what());
@@ -137,11 +135,11 @@ std::optional<BestRecord> CheckpointStore::repair_best(const std::string& metric
     for (const int64_t held : steps()) {
       if (held <= step) consider(best_in(path_of(held), metric));
     }
-    if (named && named->metric == metric && named->step <= step && fs::exists(path_of(named->step))) consider(named);
+    if (named && named->metric == metric && named->step <= step && is_there(path_of(named->step))) consider(named);
   }
   if (found && (!named || named->step != found->step || named->metric != metric)) mark_best(*found);
   std::error_code ignored;
-  if (!found && named && !fs::exists(path_of(named->step))) fs::remove(folder_ / "best.json", ignored);
+  if (!found && named && !is_there(path_of(named->step))) fs::remove(folder_ / "best.json", ignored);
   return found;
 }
 
@@ -164,18 +162,16 @@ void CheckpointStore::continue_from(int64_t step) {
     fs::remove_all(aside, ignored);
     fs::rename(path_of(later), aside, ignored);
   }
-  std::vector<fs::path> doomed;
-  for (const auto& entry : fs::directory_iterator(folder_, ignored)) {
-    if (is_left_over(entry.path())) doomed.push_back(entry.path());
+  for (const fs::path& path : entries_of(folder_)) {
+    if (is_left_over(path)) fs::remove_all(path, ignored);
   }
-  for (const fs::path& path : doomed) fs::remove_all(path, ignored);
 }
 
 std::optional<fs::path> CheckpointStore::move_aside() {
   put_back_replaced(folder_);
   if (steps().empty()) return {};
   fs::path target;
-  for (int number = 1; target.empty() || fs::exists(target); ++number) {
+  for (int number = 1; target.empty() || is_there(target); ++number) {
     target = folder_.parent_path() / cat(folder_.filename().string(), ".old-", number);
   }
   std::error_code error;

@@ -233,9 +233,9 @@ void RunCheckpoints::claim() {
   if (state_.resumed) find_best();
   if (config_.loop.verify_interval == 0 || !context_.world.is_main()) return;
   const auto folders = [this] {
-    std::vector<std::filesystem::path> all;
+    std::vector<BackgroundVerifier::Kept> all;
     for (const CheckpointPlace& place : places_.all()) {
-      for (const int64_t step : place.store.steps()) all.push_back(place.store.path_of(step));
+      for (const int64_t step : place.store.steps()) all.push_back({place.store.path_of(step), place.on_nodes});
     }
     return all;
   };
