@@ -97,9 +97,9 @@ struct Trainer::Running {
 
   EpochMeter meter;
   Validator validator;
-  RunCheckpoints checkpoints;
-  std::optional<RunHealth> health;
+  std::optional<RunHealth> health;  // checkpoints that are being written tell it of injected faults
   std::optional<RunReport> report;  // it depends on the state, which may come from a checkpoint
+  RunCheckpoints checkpoints;
   std::optional<RunLoop> loop;
 };
 

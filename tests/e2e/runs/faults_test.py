@@ -20,7 +20,7 @@ from tolerance import rounds_to
 
 BINARY = os.environ["WELKIN_BINARY"]
 ROOT = pathlib.Path(os.environ["WELKIN_SOURCE_DIR"])
-DONE, USAGE, CHECKPOINT = 0, 2, 5
+DONE, OTHER, USAGE, CHECKPOINT = 0, 1, 2, 5
 YAML = """
 run: {model: vit, embed_dim: 16, depth: 2, num_heads: 2, patch_size: 4, img_size: [16, 32], n_in_channels: 3, n_out_channels: 3, dropout: 0.1,
   data_loader_config: synthetic, limit_nsamples: 40, limit_nsamples_val: 4, global_batch_size: 4, num_iters: 16, lr: 1E-3, num_data_workers: 1,
@@ -44,6 +44,14 @@ class Faults(unittest.TestCase):
         done = subprocess.run(self.command(root, *flags), capture_output=True, text=True, timeout=120, check=False)
         self.assertEqual(done.returncode, code, done.stderr)
         return done.stderr
+
+    def test_an_error_beside_a_write_ends_the_run_once(self):
+        """The checkpoint of step 4 is still being written, and a fault in it told of, when the run is over. Freed memory is filled."""
+        faults = "slow:step=4,phase=sync,seconds=1;slow:step=4,phase=rename,seconds=0.1;exception:step=5"
+        done = subprocess.run(self.command(self.folder / "root", "--inject", faults), capture_output=True, text=True, timeout=120, check=False,
+                              env={**os.environ, "MALLOC_PERTURB_": "85"})
+        self.assertEqual(done.returncode, OTHER, done.stderr)
+        self.assertIn("an exception was asked for: step=5", done.stderr)
 
     @staticmethod
     def run_folder(root):
