@@ -195,8 +195,9 @@ class BlockCopy {
     source_.check_unchanged(0);
   }
 
-  // The note is written first: a copy without one would count as somebody else's file.
+  // The note is written first: a copy without one would count as somebody else's file. It must not stand beside an older copy.
   void publish() {
+    fs::remove(paths_.copy);
     write_file_atomically(paths_.note, note_);
     fs::rename(paths_.part, paths_.copy);
     sync_path(paths_.copy.parent_path());
