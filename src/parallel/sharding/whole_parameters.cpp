@@ -77,6 +77,7 @@ class WholeRound {
       for (size_t i = 0; i < mine_.size(); ++i) changed.push_back(work_.body(mine_[i], parts[i]));
       return changed;
     }
+    if (mine_.empty()) return {};  // a last round of few parameters; nor have the others of this tp group any
     const auto size = static_cast<size_t>(tp_->size()), place = static_cast<size_t>(tp_->group_rank());
     const bool has_one = place < mine_.size();
     Lengths each(size, 0);
