@@ -113,8 +113,10 @@ double RunLoop::first_batch_loss() {
   const at::NoGradGuard no_grad;
   double sum = 0;
   data::Batch batch;
+  int64_t passes = 0;
   do {
     batch = parts_.data.loader().next();
+    if (batch.micro == 0) passes = parts_.setup.joint_passes(batch.num_micro);  // before what the first pass gathers
     if (batch.input.size(0) == 0) {
       if (parts_.setup.joins_passes()) parts_.setup.outputs_of_zeros(batch.input, batch.target);
       continue;
@@ -126,7 +128,6 @@ double RunLoop::first_batch_loss() {
             .sum()
             .item<double>();
   } while (batch.micro + 1 < batch.num_micro);
-  const int64_t passes = parts_.setup.joint_passes(batch.num_micro);
   for (int64_t pass = batch.num_micro; pass < passes; ++pass) parts_.setup.outputs_of_zeros(batch.input, batch.target);
   const int64_t samples = samples_of_step(config_, parts_.setup.layout.replicas.size(), parts_.data.samples().size(), batch.step);
   if (consumes_first_batch(config_)) {

@@ -203,18 +203,20 @@ void Validator::add_pipeline_step(Sums& sums, config::AmpMode mode) {
 void Validator::add_step(Sums& sums, config::AmpMode mode) {
   if (setup_.pipeline) return add_pipeline_step(sums, mode);
   parallel::TreeSum units(replicas_);
-  data::Batch batch;
-  do {
-    batch = pipeline_.next();
+  data::Batch batch = pipeline_.next();
+  // Before the first pass: what it gathers are calls of the same group.
+  const int64_t passes = setup_.joint_passes(batch.num_micro);
+  for (bool is_last = false; !is_last;) {
     const at::Tensor unit = batch_sums(batch, mode);
     if (config_.parallel.rank_invariant) {
       units.add({unit});
     } else {
       sums.own += unit;
     }
-  } while (batch.micro + 1 < batch.num_micro);
+    is_last = batch.micro + 1 >= batch.num_micro;
+    if (!is_last) batch = pipeline_.next();
+  }
   const at::NoGradGuard no_grad;
-  const int64_t passes = setup_.joint_passes(batch.num_micro);
   for (int64_t pass = batch.num_micro; pass < passes; ++pass) setup_.forward_zeros(batch.input);
   if (config_.parallel.rank_invariant) sums.own += units.finish().front();
 }

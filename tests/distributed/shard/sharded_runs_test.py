@@ -79,6 +79,13 @@ class ShardedRuns(RanksCase):
                 self.assert_files_of_ranks(root, ranks, stage)
                 self.assert_same(root, one)
 
+    def test_ranks_may_have_different_numbers_of_micro_batches(self):
+        text = VIT.replace("nsamples: 20", "nsamples: 16").replace("nsamples_val: 10", "nsamples_val: 3").replace("batch_size: 8", "batch_size: 4")
+        yaml, one, two = self.write(text), self.folder / "one", self.folder / "two"
+        self.run_ranks(0, yaml, one, *SGD)
+        self.run_ranks(2, yaml, two, *SGD, "--shard", "full", "--micro_batch_size", "1")
+        self.assert_same(two, one)
+
     def test_a_run_goes_on_under_another_layout(self):
         yaml = self.write(VIT)
         flags = ("--set", "folder_rule=mp", *SGD)
