@@ -264,6 +264,7 @@ void WholeGroups::join_stages(const TensorLayout& layout) {
         });
       });
       all.whole_shape = tensor.shape;
+      all.piece.reset();
       all.make_whole = [this, number] { return next(number); };
       group.tensors.push_back(std::move(all));
     }

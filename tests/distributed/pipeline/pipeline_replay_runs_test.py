@@ -74,7 +74,7 @@ class PipelineReplayRuns(RanksCase):
     def test_states_go_on_in_another_layout(self):
         self.train(0, "one", *REPLAY)
         cut = self.folder / "cut"
-        flags = (*REPLAY, "--checkpoint_interval", "1", "--keep_checkpoints", "9", "--resume")
+        flags = (*REPLAY, "--checkpoint_interval", "1", "--checkpoint_async=false", "--keep_checkpoints", "9", "--resume")
         for begins_at, ranks, layout in ((0, 4, TWO), (3, 2, (*TWO, "--pipeline_schedule", "zero_bubble")), (5, 4, (*TWO, "--shard", "full")),
                                          (6, 4, TWO)):
             self.cut_at(cut, begins_at) if begins_at else None
