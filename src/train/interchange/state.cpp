@@ -19,7 +19,10 @@ namespace {
 
 namespace fs = std::filesystem;
 
+// False for a pipe, at which an open would wait: what reads other files refuses it.
 bool is_torch_file(const fs::path& path) {
+  std::error_code unknown;
+  if (!fs::is_regular_file(path, unknown)) return false;
   std::array<char, 64> head{};
   std::ifstream file(path, std::ios::binary);
   file.read(head.data(), head.size());

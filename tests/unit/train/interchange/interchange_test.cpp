@@ -7,6 +7,7 @@
 #include <ATen/ops/zeros.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <sys/stat.h>
 
 #include "core/error.h"
 #include "scratch_folder.h"
@@ -60,6 +61,13 @@ TEST(Interchange, AnExportWithItsOptimizerComesBackBitForBit) {
     EXPECT_TRUE(is_equal(compare(ours, theirs))) << difference_table(compare(ours, theirs), true);
     EXPECT_TRUE(theirs.notes.empty());
   }
+}
+
+// An open of a pipe waits for somebody who writes.
+TEST(Interchange, APipeIsRefused) {
+  const ScratchFolder folder;
+  ASSERT_EQ(::mkfifo((folder / "pipe").c_str(), 0600), 0);
+  EXPECT_THAT([&] { open_state(folder / "pipe"); }, ThrowsMessage<Error>(HasSubstr("not a regular file: path=")));
 }
 
 TEST(Interchange, WeightDecayMakesTwoGroupsAndTheNamesSurvive) {
