@@ -3,11 +3,14 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <unistd.h>
 
 #include <atomic>
+#include <fstream>
 #include <latch>
 #include <numeric>
 #include <stdexcept>
+#include <string>
 
 #include "core/error.h"
 
@@ -50,18 +53,31 @@ TEST(ThreadPool, TheOwnerGetsTheErrorAndThePoolGoesOn) {
   EXPECT_TRUE(ran);
 }
 
+// The letter behind the name, which may have spaces and parentheses in it.
+bool is_asleep(pid_t thread) {
+  std::ifstream file("/proc/self/task/" + std::to_string(thread) + "/stat");
+  std::string stat;
+  std::getline(file, stat);
+  const size_t name_end = stat.rfind(") ");
+  return name_end != std::string::npos && stat.at(name_end + 2) == 'S';
+}
+
+// The task ends when the owner waits for its thread, and so after the pool has been told to stop.
 TEST(ThreadPool, DestructorDropsWhatHasNotBegun) {
   std::atomic<int> ran = 0;
+  std::atomic<bool> is_leaving = false;
+  const pid_t owner = gettid();
   std::latch begun(1);
   {
     ThreadPool pool({.num_threads = 1, .queue_capacity = 10});
     pool.submit([&] {
       begun.count_down();
-      std::this_thread::sleep_for(std::chrono::milliseconds(20));
+      while (!is_leaving || !is_asleep(owner)) std::this_thread::sleep_for(std::chrono::milliseconds(1));
       ++ran;
     });
     for (int i = 0; i < 5; ++i) pool.submit([&] { ++ran; });
     begun.wait();
+    is_leaving = true;
   }
   EXPECT_EQ(ran, 1);
 }

@@ -43,12 +43,12 @@ TEST(CheckChildTest, NamesTheFileThatEndsTheChildAndGoesOnBehindIt) {
 }
 
 TEST(CheckChildTest, SilenceIsLimitedAndProgressIsNot) {
-  const auto patience = std::chrono::milliseconds(400);
+  const auto patience = std::chrono::milliseconds(2000);
   const auto begin = std::chrono::steady_clock::now();
   EXPECT_THAT(deaths_of(shell_helper("case $f in slow) sleep 60;; esac", patience), {"a", "slow", "b"}),
-              ElementsAre("", "made no progress in 0.4 s", ""));
+              ElementsAre("", "made no progress in 2 s", ""));
   EXPECT_LT(std::chrono::steady_clock::now() - begin, std::chrono::seconds(20));
-  EXPECT_THAT(deaths_of(shell_helper("for i in 1 2 3 4 5 6; do sleep 0.1; printf .; done", patience), {"a"}), ElementsAre(""));
+  EXPECT_THAT(deaths_of(shell_helper("for i in $(seq 25); do sleep 0.1; printf .; done", patience), {"a"}), ElementsAre(""));
 }
 
 TEST(CheckChildTest, ChildrenEndedByOthersAndProgramsThatCannotBeRunSayNothing) {

@@ -15,6 +15,7 @@
 #include "data/formats/npy_file.h"
 #include "data/pipeline/pipeline.h"
 #include "data_files.h"
+#include "eventually.h"
 
 namespace welkin::data::tests {
 namespace {
@@ -86,9 +87,7 @@ TEST(ReadingSwitches, PrefetchDepthIsTheNumberOfBatchesHeldReadyAndTheirMemory) 
     const auto pipeline = pipeline_of(dataset, {.num_workers = 2, .prefetch_depth = depth});
     EXPECT_EQ(pipeline->buffer_bytes(), (static_cast<uint64_t>(depth) + 2) * batch) << "and the two that the step may use";
     pipeline->next();
-    for (int wait = 0; wait < 1000 && pipeline->samples_read() < (depth + 2) * 4; ++wait) {
-      std::this_thread::sleep_for(std::chrono::milliseconds(1));
-    }
+    EXPECT_TRUE(welkin::tests::eventually([&] { return pipeline->samples_read() >= (depth + 2) * 4; })) << depth;
     std::this_thread::sleep_for(std::chrono::milliseconds(10));
     EXPECT_EQ(pipeline->samples_read(), (depth + 2) * 4) << "then the threads wait";
     EXPECT_EQ(pipeline->buffer_bytes(), (static_cast<uint64_t>(depth) + 2) * batch);
@@ -101,8 +100,13 @@ TEST(ReadingSwitches, PersistentWorkersAreTheSameThreadsInEveryEpoch) {
     const auto pipeline = pipeline_of(dataset, {.num_workers = 2, .prefetch_depth = 2, .persistent_workers = persistent});
     dataset.take_readers();
     for (int i = 0; i < 4; ++i) pipeline->next();
-    std::this_thread::sleep_for(std::chrono::milliseconds(20));
-    EXPECT_EQ(pipeline->samples_read() > 16, persistent) << "what is read across the end of an epoch";
+    const auto reads_on = [&] { return pipeline->samples_read() > 16; };  // across the end of an epoch
+    if (persistent) {
+      EXPECT_TRUE(welkin::tests::eventually(reads_on));
+    } else {
+      std::this_thread::sleep_for(std::chrono::milliseconds(20));
+      EXPECT_FALSE(reads_on());
+    }
     const int64_t epochs = 6;
     std::set<std::thread::id> readers = dataset.take_readers();
     for (int64_t i = 0; i < 4 * epochs; ++i) pipeline->next();

@@ -9,6 +9,7 @@
 #include <future>
 #include <thread>
 
+#include "eventually.h"
 #include "memory_store.h"
 
 namespace welkin::parallel {
@@ -17,13 +18,14 @@ namespace {
 using namespace std::chrono_literals;
 using testing::HasSubstr;
 
-// Waits for what another thread posts, five seconds at the most.
-std::string await(MemoryStore& kv_store, const std::string& key) {
-  for (int i = 0; i < 1000; ++i) {
-    if (const auto text = kv_store.read(key)) return *text;
-    std::this_thread::sleep_for(5ms);
-  }
-  return "nothing";
+// The text that another thread posts: the first one with this part, or the last one that there is after a time.
+std::string await(MemoryStore& kv_store, const std::string& key, const std::string& part) {
+  std::string text = "nothing";
+  welkin::tests::eventually([&] {
+    text = kv_store.read(key).value_or("nothing");
+    return text.find(part) != std::string::npos;
+  });
+  return text;
 }
 
 // A device that has passed so many marks; each has a slot of its own.
@@ -58,13 +60,11 @@ TEST(Watchdog, TellsWaitingFromComputingWhenThereIsAnAlarm) {
   std::this_thread::sleep_for(30ms);
   EXPECT_FALSE(kv_store->read(status_key(2)));  // without an alarm nothing is written
   kv_store->set(kAlarmKey, "0");
-  EXPECT_EQ(await(*kv_store, status_key(2)), "out has made no call yet\n0");
+  EXPECT_EQ(await(*kv_store, status_key(2), "out has made"), "out has made no call yet\n0");
   const int64_t ticket = recorder->start(a_call("all_reduce"));
-  std::this_thread::sleep_for(50ms);
-  EXPECT_THAT(await(*kv_store, status_key(2)), HasSubstr("in all_reduce #7 of group dp [0, 2], Float (3)\n"));
+  EXPECT_THAT(await(*kv_store, status_key(2), "in all_reduce"), HasSubstr("in all_reduce #7 of group dp [0, 2], Float (3)\n"));
   recorder->finish(ticket, CallState::Done);
-  std::this_thread::sleep_for(50ms);
-  EXPECT_THAT(await(*kv_store, status_key(2)),
+  EXPECT_THAT(await(*kv_store, status_key(2), "out makes"),
               HasSubstr("out makes no call; its last, all_reduce #7 of group dp [0, 2], Float (3), ended\n"));
 }
 
@@ -82,12 +82,11 @@ TEST(Watchdog, NamesACallThatIsNotEndedAtItsDeadline) {
            const std::lock_guard lock(mutex);
            said.push_back(text);
          }});
-    for (int i = 0; i < 400; ++i) {
-      std::this_thread::sleep_for(5ms);
+    EXPECT_TRUE(welkin::tests::eventually([&] {
       const std::lock_guard lock(mutex);
-      if (!said.empty()) break;
-    }
-    std::this_thread::sleep_for(50ms);
+      return !said.empty();
+    }));
+    std::this_thread::sleep_for(50ms);  // in which it could say it again
   }
   ASSERT_EQ(said.size(), 1U);  // once
   EXPECT_THAT(said[0],

@@ -10,6 +10,7 @@
 #include <chrono>
 #include <cmath>
 #include <functional>
+#include <latch>
 #include <limits>
 #include <memory>
 #include <stdexcept>
@@ -246,12 +247,14 @@ TEST(SharedCalls, FailWhereAMembersMemoryIsGone) {
 }
 
 TEST(SharedCalls, EndAtTheDeadline) {
+  std::latch ended(1);
   on_members(2,
-             [](Member& own, int64_t place) {
+             [&](Member& own, int64_t place) {
                if (place == 0) {
                  EXPECT_THAT(error_of([&] { sum(own, 9); }), HasSubstr("Timed out waiting 300ms for the member at place 1"));
+                 ended.count_down();
                } else {
-                 std::this_thread::sleep_for(600ms);
+                 ended.wait();
                  EXPECT_THAT(error_of([&] { sum(own, 9000); }), HasSubstr("makes another call"));
                }
              },
