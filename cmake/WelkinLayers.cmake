@@ -92,7 +92,7 @@ function(welkin_layer name)
   endforeach()
 endfunction()
 
-# What every test finds in its environment: the built binary, the sources, and the shared data where a machine has it. glibc fills memory that
+# The time limits end tests that hang, and no test that is slow. What every test finds in its environment: the built binary, the sources, and the shared data where a machine has it. glibc fills memory that
 # is freed, so that whoever looks at it afterwards fails.
 function(welkin_test_properties test label timeout)
   set_tests_properties(${test} PROPERTIES LABELS ${label} TIMEOUT ${timeout} SKIP_RETURN_CODE 77 ENVIRONMENT
@@ -139,12 +139,8 @@ endfunction()
 function(welkin_unit_tests name)
   file(GLOB_RECURSE _sources CONFIGURE_DEPENDS "${CMAKE_SOURCE_DIR}/tests/unit/${name}/*.cpp")
   if(_sources)
-    welkin_test_program(unit_${name} unit 300 LAYERS welkin_${name} SOURCES ${_sources} FOLDERS "${CMAKE_SOURCE_DIR}/tests/unit/${name}")
-    set(_timeout 300)
-    if(WELKIN_SANITIZE)
-      set(_timeout 900)
-    endif()
-    welkin_run_program(unit_${name} unit ${_timeout} 1)
+    welkin_test_program(unit_${name} unit 900 LAYERS welkin_${name} SOURCES ${_sources} FOLDERS "${CMAKE_SOURCE_DIR}/tests/unit/${name}")
+    welkin_run_program(unit_${name} unit 900 1)
   endif()
 endfunction()
 
