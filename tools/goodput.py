@@ -146,10 +146,11 @@ def trial(options, interval, reference):
 
 def trials(options, intervals):
     reference = Reference(options)
-    with concurrent.futures.ThreadPoolExecutor(options.parallel) as pool:
-        done = list(pool.map(lambda interval: trial(options, interval, reference), intervals))
-    reference.end()
-    return done
+    try:
+        with concurrent.futures.ThreadPoolExecutor(options.parallel) as pool:
+            return list(pool.map(lambda interval: trial(options, interval, reference), intervals))
+    finally:
+        reference.end()
 
 
 def row_of(mtbf, times, interval, lived, restarts, steps, possible, is_auto):

@@ -339,7 +339,7 @@ class Gpu(unittest.TestCase):
 
     def test_peers_compile_beside_the_parts_that_measure_no_time(self):
         program, seen = self.folder / "python3", self.folder / "seen"
-        program.write_text(f'#!/bin/sh\necho "$*" >> {seen}\ncase "$*" in *wide*) exec sleep 60 ;; esac\n')
+        program.write_text(f'#!/bin/sh\necho "$*" >> {seen}\ncase "$*" in *wide*) exec sleep 600 ;; esac\n')
         program.chmod(0o755)
         wide = [row for row in gpu.ROWS if row.name == "vit_wide"][0]
         arguments = types.SimpleNamespace(welkin="/no/welkin", peer_python=str(program), json=self.json)
@@ -347,6 +347,9 @@ class Gpu(unittest.TestCase):
         compilers = gpu.Compilers(rows, arguments)
         self.assertEqual(len(compilers.processes), 2, "of the peers that compile alone")
         processes = list(compilers.processes)
+        deadline = gpu.time.monotonic() + 60
+        while (processes[0].poll() is None or "wide" not in (seen.read_text() if seen.exists() else "")) and gpu.time.monotonic() < deadline:
+            gpu.time.sleep(0.01)
         compilers.wait(gpu.time.monotonic() + 1)
         self.assertEqual([process.poll() for process in processes], [0, -9])
         self.assertEqual(seen.read_text().count("--compile"), 2)

@@ -3,6 +3,7 @@
 """A run that is really killed with SIGTERM in the middle of an epoch and resumed equals one that was not, bit for bit: weights, optimizer,
 loss scale, loader position, running means and every logged value but times. Then evaluate and predict on what it left."""
 import json
+import math
 import os
 import pathlib
 import re
@@ -222,10 +223,16 @@ class Resume(unittest.TestCase):
         self.assertIn("Resumed at step 9 ", again)
         self.assertIn("Avg val loss", again)
 
+    def start_seconds(self):
+        """What a start takes here, with one step and its checkpoint."""
+        started = time.monotonic()
+        self.run_to_end(self.write(VIT), self.folder / "start", "--num_iters", "1")
+        return time.monotonic() - started
+
     def out_of_time(self, root, *flags, said, code=0, how="is near: [0-9]+ s are left by", **environment):
         """A run that its time limit ends."""
         started = time.monotonic()
-        done = subprocess.run(command(self.write(VIT), root, "--num_iters", "1000000", *flags), capture_output=True, text=True, timeout=120,
+        done = subprocess.run(command(self.write(VIT), root, "--num_iters", "1000000", *flags), capture_output=True, text=True, timeout=300,
                               env={**os.environ, **environment})
         self.assertEqual(done.returncode, code, done.stderr)
         self.assertIn("Interrupted by the time limit at step ", done.stderr)
@@ -235,9 +242,11 @@ class Resume(unittest.TestCase):
 
     def test_a_time_limit_ends_the_run_with_a_checkpoint(self):
         root = self.folder / "logs"
-        # The margin leaves a machine under load 5 s for the last step, the checkpoint and the end of the process.
-        log, seconds = self.out_of_time(root, "--time_limit", "0:08", "--time_limit_margin", "5", said="--time_limit")
-        self.assertLess(seconds, 8)
+        start = self.start_seconds()
+        # Room for a start and steps, and a margin for the last step, the checkpoint and the end of the process.
+        limit, margin = 8 + math.ceil(4 * start), 5 + math.ceil(start)
+        log, seconds = self.out_of_time(root, "--time_limit", f"{limit // 60}:{limit % 60:02}", "--time_limit_margin", str(margin), said="--time_limit")
+        self.assertLess(seconds, limit)
         step = int(tensor_files(root)[0][5:])
         self.assertIn(f"Interrupted by the time limit at step {step}: saved ", log)
         self.assertIn(f"Resumed at step {step} ", self.run_to_end(self.write(VIT), root, "--resume", "--num_iters", str(step + 3)))
@@ -267,7 +276,7 @@ class Resume(unittest.TestCase):
 
     def test_a_job_is_queued_again(self):
         path = {**self.fake("squeue", "echo 1:00"), **self.fake("scontrol", ""), "SLURM_JOB_ID": "12"}
-        flags = ("--time_limit_margin", "57", "--resume", "--requeue")
+        flags = ("--time_limit_margin", str(57 - math.ceil(2 * self.start_seconds())), "--resume", "--requeue")  # a start and a step fit before it
         log, _ = self.out_of_time(self.folder / "logs", *flags, said="Slurm", **path)
         self.assertIn("Queueing the job again with: scontrol requeue 12", log)
         self.assertIn("scontrol requeue 12", (self.folder / "calls").read_text())
