@@ -33,11 +33,18 @@ def missing(*programs):
     return f"not installed: {', '.join(absent)}" if absent else None
 
 
+def needs_slurm(test):
+    for reason in (missing("slurmctld", "slurmd", "munged", "srun"), None if os.geteuid() == 0 else "slurmd wants to be root"):
+        test = unittest.skipIf(reason, reason)(test)
+    return test
+
+
 class Slurm:
-    """munged, slurmctld and three slurmd of this host, in a folder of their own, ended by stop()."""
+    """munged, slurmctld and three slurmd of this host, in a folder of their own, ended by stop(). Seconds that a credential lives and that a node may
+    not answer: a node under load takes some of either."""
     NODES = ("n1", "n2", "n3")
 
-    def __init__(self, folder):
+    def __init__(self, folder, credential_s=60, silence_s=60):
         self.folder, self.processes, self.daemons = folder, [], {}
         (folder / "state").mkdir()
         host, port = socket.gethostname().split(".")[0], free_port()
@@ -48,7 +55,7 @@ class Slurm:
         (folder / "slurm.conf").write_text(f"""ClusterName=test
 SlurmctldHost={host}(127.0.0.1)
 AuthType=auth/munge
-AuthInfo=socket={folder}/munge.sock,cred_expire=5
+AuthInfo=socket={folder}/munge.sock,cred_expire={credential_s}
 CredType=cred/munge
 SlurmUser=root
 SlurmctldPort={port}
@@ -63,14 +70,14 @@ SelectTypeParameters=CR_Core
 SwitchType=switch/none
 MpiDefault=none
 ReturnToService=2
-SlurmdTimeout=5
+SlurmdTimeout={silence_s}
 SchedulerParameters=sched_interval=1,batch_sched_delay=0
 {nodes}
 PartitionName=p Nodes={",".join(self.NODES)} Default=YES MaxTime=INFINITE State=UP OverSubscribe=YES
 """)
         self.start("/usr/sbin/munged", "--force", "--foreground", f"--key-file={key}", f"--socket={folder}/munge.sock",
                    f"--pid-file={folder}/munge.pid", f"--log-file={folder}/munge.log", f"--seed-file={folder}/munge.seed")
-        deadline = time.monotonic() + 10
+        deadline = time.monotonic() + 60
         while not (folder / "munge.sock").exists() and time.monotonic() < deadline:
             time.sleep(0.05)
         self.start("/usr/sbin/slurmctld", "-D", "-f", f"{folder}/slurm.conf")
@@ -102,7 +109,7 @@ PartitionName=p Nodes={",".join(self.NODES)} Default=YES MaxTime=INFINITE State=
         return subprocess.run(list(map(str, command)), capture_output=True, text=True, timeout=limit_s, env=self.environment(**more))
 
     def wait_idle(self):
-        deadline = time.monotonic() + 30
+        deadline = time.monotonic() + 120
         while time.monotonic() < deadline:
             if self.run("sinfo", "-h", "-o", "%D %t").stdout.split() == [str(len(self.NODES)), "idle"]:
                 return
@@ -173,22 +180,30 @@ class RealLaunchers(RanksCase):
                    "--bind", "off", *arguments]
         return subprocess.run(command, capture_output=True, text=True, timeout=180, env=clean_environment())
 
-    @unittest.skipIf(missing("slurmctld", "slurmd", "munged", "srun"), missing("slurmctld", "slurmd", "munged", "srun"))
-    @unittest.skipIf(os.geteuid() != 0, "slurmd wants to be root")
+    def slurm(self, **limits):
+        folder = tempfile.TemporaryDirectory()
+        self.addCleanup(folder.cleanup)
+        slurm = Slurm(pathlib.Path(folder.name), **limits)
+        self.addCleanup(slurm.stop)
+        slurm.wait_idle()
+        return slurm
+
+    @needs_slurm
     def test_slurm(self):
-        with tempfile.TemporaryDirectory() as folder:
-            slurm = Slurm(pathlib.Path(folder))
-            try:
-                slurm.wait_idle()
-                self.check_srun(slurm)
-                self.check_split_models("Slurm", lambda arguments: self.srun(slurm, arguments))
-                self.check_sbatch(slurm)
-                self.check_shipped_script(slurm)
-                self.check_collectives_script(slurm)
-                self.check_requeue(slurm)
-                self.check_spare_node(slurm)
-            finally:
-                slurm.stop()
+        slurm = self.slurm()
+        self.check_srun(slurm)
+        self.check_split_models("Slurm", lambda arguments: self.srun(slurm, arguments))
+        self.check_sbatch(slurm)
+        self.check_shipped_script(slurm)
+        self.check_collectives_script(slurm)
+
+    @needs_slurm
+    def test_slurm_continues_a_job_until_it_is_done(self):
+        self.check_requeue(self.slurm(credential_s=20))
+
+    @needs_slurm
+    def test_slurm_loses_a_node_of_an_elastic_job(self):
+        self.check_spare_node(self.slurm(silence_s=20))
 
     # The two nodes are this host: their names lead nowhere, so the address of the first is given.
     def check_srun(self, slurm):
@@ -236,7 +251,7 @@ class RealLaunchers(RanksCase):
         self.assertIn("send_receive", {row["collective"] for row in calibration["calibration"]})
 
     # A job whose time is less than half of what it needs continues itself until it is done, with what the margin leaves of the shortest
-    # limit that Slurm has, and equals a run that was never cut. A queue puts it off for as long as its credential lives, here five seconds.
+    # limit that Slurm has, and equals a run that was never cut. A queue puts it off for as long as its credential lives, here 20 seconds.
     # Steps that wait decide how long it takes, and not the load; a slot holds a start under load, for which 19 seconds were seen.
     def check_requeue(self, slurm):
         steps, slot = 100, 28
@@ -250,7 +265,7 @@ class RealLaunchers(RanksCase):
         script.write_text(f"#!/bin/bash\n{train}\necho ended with $?\n")
         sent = slurm.run("sbatch", "--parsable", "--requeue", "--open-mode=append", "--time=1", f"--output={self.folder}/requeue.txt", script)
         self.assertEqual(sent.returncode, DONE, sent.stderr)
-        deadline = time.monotonic() + 300
+        deadline = time.monotonic() + 600
         while slurm.run("squeue", "--noheader", f"--job={sent.stdout.strip()}").stdout.strip() and time.monotonic() < deadline:
             time.sleep(0.5)
         log = (self.folder / "requeue.txt").read_text()
@@ -264,7 +279,7 @@ class RealLaunchers(RanksCase):
         steps, root = 80, self.folder / "spare"
         yaml = self.write(YAML.format(steps=steps), "spare.yaml")
         train = shlex.join([BINARY, "launch", "-n", "1", "--nnodes", "3", "--rdzv", f"127.0.0.1:{free_port()}", "--elastic", "1:2", "--bind", "off"])
-        flags = (*EQUAL, "--inject", "slow:step=6,rank=0,steps=40,seconds=0.2")  # else it has ended before the node is lost
+        flags = (*EQUAL, "--inject", "slow:step=6,rank=0,steps=40,seconds=1")  # beyond the third start, and until Slurm misses the node
         script = self.folder / "spare.sh"
         script.write_text(f"""#!/bin/bash
 #SBATCH --nodes=3 --ntasks-per-node=1 --no-kill
@@ -273,10 +288,11 @@ srun --no-kill bash -c '{train} --node_rank $SLURM_NODEID -- {shlex.join(self.tr
 """)
         sent = slurm.run("sbatch", "--parsable", f"--output={self.folder}/spare.txt", script)
         self.assertEqual(sent.returncode, DONE, sent.stderr)
-        deadline = time.monotonic() + 300
+        deadline = time.monotonic() + 600
         said = lambda: (self.folder / "spare.txt").read_text() if (self.folder / "spare.txt").exists() else ""  # noqa: E731
         while time.monotonic() < deadline and not (list(root.glob("run/*/00/out.log")) and len(curve(root)[0]) >= 5 and SPARE.search(said())):
             time.sleep(0.1)
+        self.assertRegex(said(), SPARE)
         spare = int(SPARE.search(said()).group(1))
         slurm.lose_node(2 if spare == 1 else 1)
         while time.monotonic() < deadline and slurm.run("squeue", "--noheader", f"--job={sent.stdout.strip()}").stdout.strip():
@@ -284,7 +300,7 @@ srun --no-kill bash -c '{train} --node_rank $SLURM_NODEID -- {shlex.join(self.tr
         (event,) = events(root, "round")
         self.assertEqual((event["round"], event["ranks"], event["of"]), (2, 2, 2), said())
         whole = self.folder / "whole"
-        self.run_ranks(0, yaml, whole, *EQUAL)
+        self.finish(self.launch(0, yaml, whole, *EQUAL), limit_s=300)
         self.assertEqual(curve(root), curve(whole), said())
         self.assertEqual(len(curve(root)[0]), steps)
 
