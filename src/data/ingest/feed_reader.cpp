@@ -11,6 +11,10 @@ namespace {
 
 constexpr size_t kMostOpenFiles = 64;  // a month of one variable per file, far below the 1024 that a process may open
 
+// Sine and cosine are taken on the input's grid: the mean of 350 and 10 degrees is 0, not 180. A mask is taken on the new grid:
+// it says where that one has a value.
+bool is_taken_first(Derivation derivation) { return derivation == Derivation::Sine || derivation == Derivation::Cosine; }
+
 }  // namespace
 
 Crop resolve_crop(const Grid& grid, const Crop& crop, int64_t patch) {
@@ -37,8 +41,7 @@ FeedReader::FeedReader(const Component& component, const Inventory& inventory, c
       grid_(grid),
       method_(method),
       crop_(crop),
-      regridded_(static_cast<size_t>(grid.num_points())),
-      cropped_(static_cast<size_t>(crop.height * crop.width)) {}
+      regridded_(static_cast<size_t>(grid.num_points())) {}
 
 Source& FeedReader::source_of(int32_t file) {
   const auto found = std::ranges::find(open_, file, &OpenFile::file);
@@ -52,31 +55,48 @@ Source& FeedReader::source_of(int32_t file) {
   return *open_.front().source;
 }
 
-const std::vector<float>& FeedReader::on_grid(const Field& field) {
-  const int32_t number = inventory_.variables[static_cast<size_t>(field.variable)].grid;
-  const Grid& grid = inventory_.grids[static_cast<size_t>(number)];
-  whole_.resize(static_cast<size_t>(grid.num_points()));
+void FeedReader::load(const Field& field) {
+  loaded_grid_ = inventory_.variables[static_cast<size_t>(field.variable)].grid;
+  whole_.resize(static_cast<size_t>(inventory_.grids[static_cast<size_t>(loaded_grid_)].num_points()));
   read_field(source_of(field.file), inventory_, field, whole_);
-  if (&grid == &grid_) return whole_;
-  auto found = regridders_.find(number);
-  if (found == regridders_.end()) found = regridders_.emplace(number, Regridder(grid, grid_, method_)).first;
-  found->second.apply(whole_, regridded_);
+}
+
+std::span<const float> FeedReader::regridded(Derivation derivation) {
+  auto found = regridders_.find(loaded_grid_);
+  if (found == regridders_.end()) {
+    const Grid& from = inventory_.grids[static_cast<size_t>(loaded_grid_)];
+    found = regridders_.emplace(loaded_grid_, Regridder(from, grid_, method_)).first;
+  }
+  if (is_taken_first(derivation)) {
+    derived_.resize(whole_.size());
+    derive(derivation, whole_, derived_);
+    found->second.apply(derived_, regridded_);
+  } else {
+    found->second.apply(whole_, regridded_);
+  }
   return regridded_;
 }
 
-void FeedReader::read(std::span<const int64_t> fields, std::span<const Channel> channels, std::span<float> out) {
+void FeedReader::crop_into(std::span<const float> whole, std::span<float> out) const {
   const auto width = static_cast<int64_t>(grid_.longitude.size());
+  for (int64_t j = 0; j < crop_.height; ++j) {
+    std::copy_n(whole.begin() + (crop_.top + j) * width + crop_.left, crop_.width, out.begin() + j * crop_.width);
+  }
+}
+
+void FeedReader::read(std::span<const int64_t> fields, std::span<const Channel> channels, std::span<float> out) {
   const auto points = static_cast<size_t>(num_points());
   int32_t loaded = -1;
   for (size_t c = 0; c < channels.size(); ++c) {
     if (channels[c].feed != loaded) {  // channels of one feed stand together
       loaded = channels[c].feed;
-      const auto& whole = on_grid(inventory_.fields[static_cast<size_t>(fields[static_cast<size_t>(loaded)])]);
-      for (int64_t j = 0; j < crop_.height; ++j) {
-        std::copy_n(whole.begin() + (crop_.top + j) * width + crop_.left, crop_.width, cropped_.begin() + j * crop_.width);
-      }
+      load(inventory_.fields[static_cast<size_t>(fields[static_cast<size_t>(loaded)])]);
     }
-    derive(channels[c].derivation, cropped_, out.subspan(c * points, points));
+    const Derivation derivation = channels[c].derivation;
+    const std::span<float> to = out.subspan(c * points, points);
+    const bool is_regridded = &inventory_.grids[static_cast<size_t>(loaded_grid_)] != &grid_;
+    crop_into(is_regridded ? regridded(derivation) : whole_, to);
+    if (!is_regridded || !is_taken_first(derivation)) derive(derivation, to, to);
   }
 }
 

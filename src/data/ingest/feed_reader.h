@@ -35,7 +35,10 @@ class FeedReader {
 
  private:
   Source& source_of(int32_t file);
-  const std::vector<float>& on_grid(const Field& field);
+  void load(const Field& field);
+  // The loaded field on the new grid, with what has to be derived before.
+  std::span<const float> regridded(Derivation derivation);
+  void crop_into(std::span<const float> whole, std::span<float> out) const;
 
   const Component& component_;
   const Inventory& inventory_;
@@ -43,7 +46,8 @@ class FeedReader {
   RegridMethod method_;
   Crop crop_;
   std::map<int32_t, Regridder> regridders_;  // by the grid of the input
-  std::vector<float> whole_, regridded_, cropped_;
+  int32_t loaded_grid_ = 0;
+  std::vector<float> whole_, derived_, regridded_;  // the loaded field; its sine or cosine; either on the new grid
   struct OpenFile {
     int32_t file;
     std::unique_ptr<Source> source;

@@ -72,6 +72,29 @@ class Netcdf(IngestCase):
         self.assertEqual(static.shape, (1, 8, 16))
         within(mean(static[0], latitude), mean(land, with_poles["lat"][0]), 1e-6, "what float32 keeps of a mean")
 
+    def test_angles_are_regridded_as_sine_and_cosine(self):
+        """The mean of 350 and 10 degrees is 0, not 180; cells of the new grid hold two rows and parts of three columns."""
+        globe = {"lat": (np.array([67.5, 22.5, -22.5, -67.5]), {"units": "degrees_north"}), "lon": (np.arange(8) * 45.0, {"units": "degrees_east"})}
+        angles = np.random.default_rng(8).uniform(0, 360, (4, 4, 8)).astype(np.float32)
+        angles[0] = np.where(np.arange(8) % 2 == 0, 350, 10)
+        folder = self.write("a.nc", {"wd": (("time", "lat", "lon"), angles, {"units": "degrees"})}, globe)
+        self.ingest(folder, "--circular", "wd", "--grid", "2x4")
+        area = np.diff(np.sin(np.deg2rad([-90, -45, 0])))  # of the two rows of a half of the globe, from its pole on
+
+        def regridded(values):
+            rows = np.stack([np.tensordot(values[:, :2], area / area.sum(), (1, 0)), np.tensordot(values[:, 2:], area[::-1] / area.sum(), (1, 0))], 1)
+            return 0.5 * rows[..., ::2] + 0.25 * (rows[..., 1::2] + np.roll(rows[..., 1::2], 1, -1))
+
+        out, radians = self.fields("train/2001.h5"), np.deg2rad(angles.astype(float))
+        self.assertEqual(self.channels("train/2001.h5"), ["wd_sin", "wd_cos"])
+        within(out[:, 0], regridded(np.sin(radians)), 1e-6, "what float32 keeps of a mean")
+        within(out[:, 1], regridded(np.cos(radians)), 1e-6, "what float32 keeps of a mean")
+        self.out = self.root / "bilinear"
+        self.ingest(folder, "--circular", "wd", "--grid", "2x4", "--bilinear")
+        out = self.fields("train/2001.h5")
+        within(out[0, 1], np.full((2, 4), np.cos(np.deg2rad(10))), 1e-6, "what float32 keeps of a mean")
+        self.assertTrue((out[0, 0] < 0).all())  # points of the new grid lie on those of 350 degrees
+
     def test_packing_and_missing_values(self):
         raw = np.arange(48, dtype=np.int16).reshape(4, 3, 4)
         raw[0, 2, 0], raw[1, 2, 1], raw[2, 2, 2] = -1, -3, 200

@@ -9,6 +9,8 @@
 #include <random>
 
 #include "core/error.h"
+#include "data/ingest/feed_reader.h"
+#include "ingest_fake_component.h"
 #include "number_close.h"
 
 namespace welkin::data::ingest {
@@ -147,6 +149,37 @@ TEST(Regrid, BeyondTheDataIsRefused) {
   const Grid region{.latitude = {60, 50, 40}, .longitude = {0, 10, 20}};
   EXPECT_THAT([&] { Regridder(region, equiangular_grid(8, 16), RegridMethod::Conservative); },
               ThrowsMessage<DataError>(HasSubstr("the new grid goes beyond the data: latitude 35 to 65")));
+}
+
+// The mean of 350 and 10 degrees is 0, and not 180: sine and cosine are regridded, not the angle.
+TEST(Regrid, SineAndCosineAreTakenBefore) {
+  fake::Workspace place("ingest-angles");
+  fake::File file;
+  file.variables = {fake::variable("wd", "degrees")};
+  file.grids = {{.latitude = {67.5, 22.5, -22.5, -67.5}, .longitude = {0, 45, 90, 135, 180, 225, 270, 315}}};
+  file.planes = {{0, 0, 0, 0, 0}};
+  file.value = [](const welkin_ingest_plane&, int64_t, int64_t column) { return column % 2 == 0 ? 350.0F : 10.0F; };
+  place.add("a.grib", file);
+  const Component component(fake::api());
+  const Inventory inventory = take_inventory(component, find_inputs({place.in()}, Subfolders::Skip).files);
+  const std::vector<Channel> channels{{"wd_sin", "1", 0, Derivation::Sine},
+                                      {"wd_cos", "1", 0, Derivation::Cosine},
+                                      {"wd", "degrees", 0, Derivation::Value},
+                                      {"mask", "1", 0, Derivation::Mask}};
+  for (const RegridMethod method : {RegridMethod::Conservative, RegridMethod::Bilinear}) {
+    Grid to = equiangular_grid(2, 4);
+    for (double& longitude : to.longitude) longitude += 22.5;  // between two points of the input
+    FeedReader reader(component, inventory, to, method, {.height = 2, .width = 4});
+    std::vector<float> values(4 * 8);
+    reader.read(std::vector<int64_t>{0}, channels, values);
+    const double cosine = std::cos(10 * std::numbers::pi / 180);
+    for (size_t i = 0; i < 8; ++i) {
+      EXPECT_TRUE(welkin::tests::close(values[i] + 1, 1, kFp32, 4));
+      EXPECT_TRUE(welkin::tests::close(values[8 + i], cosine, kFp32, 4));
+      EXPECT_TRUE(welkin::tests::close(values[16 + i], 180, kFp32, 4));
+      EXPECT_EQ(values[24 + i], 1.0F);
+    }
+  }
 }
 
 }  // namespace
