@@ -7,6 +7,7 @@
 
 #include "core/error.h"
 #include "core/text.h"
+#include "data/ingest/time_axis.h"
 
 namespace welkin::data::ingest {
 namespace {
@@ -23,6 +24,7 @@ class SequenceSorter {
 
   Sequences sort() {
     for (size_t i = 0; i < inventory_.fields.size(); ++i) file_away(static_cast<int64_t>(i));
+    check_step();
     if (num_duplicates_ > 0) {
       result_.notes.push_back(cat("duplicates: fields=", num_duplicates_,
                                   ", kept=", options_.duplicates == DuplicatePolicy::First ? "first" : "last"));
@@ -59,6 +61,24 @@ class SequenceSorter {
         cat("one field occurs twice: channel=", plan_.feeds[feed].name, ", time=", format_date(plan_.calendar, first.time),
             ", member=", first.member, ", files=", file(first), " ", file(second)),
         "Choose with --duplicates first or --duplicates last, or give fewer files");
+  }
+
+  // Throws where --step leaves no time of any variable.
+  void check_step() const {
+    for (size_t feed = 0; feed < plan_.feeds.size(); ++feed) {
+      if (variable_of(feed).has_time && !tables_[feed].empty()) return;
+    }
+    std::set<int64_t> there;
+    for (const Field& field : inventory_.fields) {
+      if (std::ranges::find(plan_.feeds, field.variable, &Feed::variable) == plan_.feeds.end()) continue;
+      if (inventory_.variables[static_cast<size_t>(field.variable)].has_time) there.insert(field.time);
+    }
+    const std::vector<int64_t> times(there.begin(), there.end());
+    throw DataError("ingest",
+                    cat("no time is a multiple of the step: --step=", describe({.seconds = options_.step, .months = 0}),
+                        ", first time=", times.empty() ? "none" : format_date(plan_.calendar, times.front()),
+                        ", step of the files=", describe(find_step(times, plan_.calendar))),
+                    "Leave --step out, or give one of which some times are multiples, counted from 00:00");
   }
 
   // Members that any feed has; those asked for, in that order.

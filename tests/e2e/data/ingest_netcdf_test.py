@@ -95,6 +95,11 @@ class Netcdf(IngestCase):
         within(out[0, 1], np.full((2, 4), np.cos(np.deg2rad(10))), 1e-6, "what float32 keeps of a mean")
         self.assertTrue((out[0, 0] < 0).all())  # points of the new grid lie on those of 350 degrees
 
+    def test_a_step_that_no_time_fits(self):
+        folder = self.write("a.nc", {"t": (("time", "lat", "lon"), np.ones((4, 3, 4), np.float32), {})}, times=[3, 9, 15, 21])
+        self.assertIn("no time is a multiple of the step: --step=6 h, first time=2001-01-01T03:00:00, step of the files=6 h. Leave --step out, or "
+                      "give one of which some times are multiples", self.refused(folder, "--step", "6h"))
+
     def test_packing_and_missing_values(self):
         raw = np.arange(48, dtype=np.int16).reshape(4, 3, 4)
         raw[0, 2, 0], raw[1, 2, 1], raw[2, 2, 2] = -1, -3, 200

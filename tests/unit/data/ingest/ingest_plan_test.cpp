@@ -7,6 +7,7 @@
 #include "core/hash.h"
 #include "data/ingest/channels.h"
 #include "data/ingest/option_text.h"
+#include "data/ingest/sequences.h"
 #include "data/ingest/source/format.h"
 #include "data/ingest/source/netcdf3_header.h"
 #include "data/ingest/split.h"
@@ -270,6 +271,20 @@ std::vector<std::string> paths(const in::OutputPlan& plan) {
   for (const auto& file : plan.files)
     out.push_back(std::string(name_of(file.part)) + "/" + file.name + ":" + std::to_string(file.end - file.begin));
   return out;
+}
+
+TEST(IngestSequences, AStepThatNoTimeFitsIsNamed) {
+  in::Inventory inventory = small_inventory();
+  inventory.fields[2].time = kHour;
+  inventory.fields.push_back(inventory.fields[2]);
+  inventory.fields.back().time = 2 * kHour;
+  in::Options options;
+  options.variables = {{"wd10", ""}};
+  options.step = 6 * kHour;
+  const in::ChannelPlan plan = in::plan_channels(inventory, options);
+  EXPECT_THAT(message_of([&] { in::sort_sequences(inventory, plan, options); }),
+              HasSubstr("no time is a multiple of the step: --step=6 h, first time=1970-01-01T01:00:00, step of the files=1 h. "
+                        "Leave --step out"));
 }
 
 TEST(IngestSplit, ByTime) {
