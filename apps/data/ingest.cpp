@@ -43,6 +43,7 @@ int verb_data_ingest(Application& application, int argc, char** argv) {
   CLI::App app{"make training files from GRIB and netCDF"};
   add_ingest_flags(app, arguments);
   if (!parse_arguments(application, app, argc, argv)) return 0;
+  refuse_other_flags(app, arguments.is_box, arguments.is_box ? "drop --box" : "give --box");
   const std::string command = join(std::vector<std::string>(argv, argv + argc), " ");
   const in::Report report = arguments.is_box ? run_box(arguments, command) : run_fields(arguments, command);
   if (!arguments.quiet) {

@@ -1,6 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "apps/data/ingest_flags.h"
 
+#include <array>
+#include <span>
+#include <string>
+#include <vector>
+
 #include "apps/cli/check_helper.h"
 #include "core/error.h"
 #include "core/text.h"
@@ -19,7 +24,29 @@ void settle_grid(IngestArguments& a) {
   if (a.is_bilinear) a.fields.grid.method = in::RegridMethod::Bilinear;
 }
 
+// --valid_fraction is of both.
+constexpr std::array kSeriesFlags{"--variables", "--levels",        "--members",  "--circular",   "--grid",      "--bilinear",
+                                  "--crop",      "--patch",         "--step",     "--valid_from", "--test_from", "--valid_last",
+                                  "--test_last", "--test_fraction", "--missing",  "--role",       "--constant",  "--duplicates",
+                                  "--gaps",      "--files",         "--min_steps"};
+constexpr std::array kBoxFlags{"--input",      "--target",  "--vector", "--log", "--shape", "--cells", "--target_deviations",
+                               "--valid_axis", "--periodic"};
+
 }  // namespace
+
+void refuse_other_flags(const CLI::App& app, bool is_box, const std::string& other) {
+  const std::span<const char* const> flags = is_box ? std::span<const char* const>(kSeriesFlags) : kBoxFlags;
+  std::vector<std::string> given;
+  for (const char* flag : flags) {
+    if (app.count(flag) > 0) given.emplace_back(flag);
+  }
+  if (given.empty()) return;
+  throw ConfigError(
+      app.get_name(),
+      cat(is_box ? "a box takes no flags of fields in time: flags=" : "fields in time take no flags of a box: flags=",
+          join(given, " ")),
+      cat("Leave them out, or ", other));
+}
 
 void settle_fields(IngestArguments& a, const std::string& command) {
   a.fields.command = command;

@@ -92,6 +92,9 @@ inline void add_box(CLI::App& app, IngestArguments& a) {
   app.add_flag("--periodic", a.box.periodic, "box: all axes wrap around");
 }
 
+// ConfigError that names the flags given for the other kind of files: they would have no effect. `other`: what chooses that kind.
+void refuse_other_flags(const CLI::App& app, bool is_box, const std::string& other);
+
 // Convert typed text to the library's options. `command`: the command line, for the provenance.
 void settle_fields(IngestArguments& arguments, const std::string& command);
 void settle_box(IngestArguments& arguments, const std::string& command);

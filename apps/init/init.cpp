@@ -133,6 +133,7 @@ int verb_init(Application& application, int argc, char** argv) {
   add_ingest_flags(app, arguments);
   app.remove_option(app.get_option("--box"));
   if (!parse_arguments(application, app, argc, argv)) return 0;
+  refuse_other_flags(app, task == "box", task == "box" ? "give --task forecast" : "give --task box");
   Initialisation(application, arguments, join(std::vector<std::string>(argv, argv + argc), " ")).run(task);
   return 0;
 }

@@ -100,6 +100,16 @@ class Netcdf(IngestCase):
         self.assertIn("no time is a multiple of the step: --step=6 h, first time=2001-01-01T03:00:00, step of the files=6 h. Leave --step out, or "
                       "give one of which some times are multiples", self.refused(folder, "--step", "6h"))
 
+    def test_flags_of_the_other_kind_are_refused(self):
+        folder = self.write("a.nc", {"t": (("time", "lat", "lon"), np.ones((4, 3, 4), np.float32), {})})
+        for flags, message in ((("--log", "t", "--periodic"), "fields in time take no flags of a box: flags=--log --periodic. Leave them out, or give --box."),
+                               (("--box", "--input", "t", "--target", "t", "--step", "6h", "--missing", "nan"),
+                                "a box takes no flags of fields in time: flags=--step --missing. Leave them out, or drop --box.")):
+            done = self.run_ingest(folder, *flags)
+            self.assertEqual(done.returncode, 2, done.stderr)
+            self.assertIn(message, done.stderr)
+            self.assertFalse(self.out.exists())
+
     def test_packing_and_missing_values(self):
         raw = np.arange(48, dtype=np.int16).reshape(4, 3, 4)
         raw[0, 2, 0], raw[1, 2, 1], raw[2, 2, 2] = -1, -3, 200

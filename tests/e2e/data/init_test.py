@@ -159,6 +159,13 @@ class Init(InitCase):
                             "Choose with --input and --target, as in --input a,b --target c.", arguments=("--task", "box"))
         self.made(self.input, "--task", "box", "--input", "density,energy", "--target", "velocity")
 
+    def test_flags_of_the_other_task_are_refused(self):
+        write_box(self.input / "a.h5", density=16)
+        self.refused(USAGE, "[welkin init] a box takes no flags of fields in time: flags=--levels --crop. Leave them out, or give --task forecast.",
+                     arguments=("--task", "box", "--levels", "500", "--crop", "8x8"))
+        self.refused(USAGE, "[welkin init] fields in time take no flags of a box: flags=--log. Leave them out, or give --task box.",
+                     arguments=("--log", "density"))
+
     def test_a_box_that_is_too_thin(self):
         write_box(self.input / "a.h5", density=16, velocity=16)
         self.refused(DATA, "[init] a box that is too thin for the U-Net: cells=4, needed=8. Hold back another axis with --valid_axis, or less "
