@@ -60,6 +60,7 @@ int verb_data_convert(Application& application, int argc, char** argv) {
   options.command = "welkin data convert";
   for (int i = 1; i < argc; ++i) options.command += cat(" ", argv[i]);
   const data::ConvertReport report = data::convert_arrays(flags.from, flags.to, options);
+  for (const std::string& note : report.notes) application.err << "warning: " << note << "\n";
   if (!report.probes.empty()) application.out << probe_table(report);
   if (!report.packings.empty()) application.out << packing_table(report);
   application.out << report.num_arrays << " arrays, " << format_bytes(report.bytes_in) << " -> " << format_bytes(report.bytes_out)

@@ -100,13 +100,15 @@ inline void add_convert_flags(CLI::App& app, ConvertFlags& flags, data::ConvertO
   app.add_option("--dtype", flags.dtype, "type of stored values; int16 is scaled, one scale per channel")
       ->capture_default_str()
       ->check(CLI::IsMember({"keep", "float64", "float32", "float16", "bfloat16", "int16"}));
-  app.add_option("--chunk", flags.chunk,
-                 "auto (recommended by the shape of a read and measured beside OUT) or one size per axis: 1,20,360,720");
+  app.add_option(
+      "--chunk", flags.chunk,
+      "auto (recommended by the shape of a read and measured beside OUT) or one size per axis: 1,20,360,720");
   app.add_option("--compress", flags.compress, "compressor of the chunks")
       ->capture_default_str()
       ->check(CLI::IsMember({"none", "gzip", "zstd", "blosc", "lz4"}));
   app.add_option("--level", options.level, "level of the compressor (default: a fast one)")->check(CLI::Range(0, 22));
-  app.add_option("--region", flags.region, "only this part of arrays of that many axes: begin:end,...");
+  app.add_option("--region", flags.region,
+                 "only this part of arrays of that many axes: begin:end,...; coordinates are cut along");
 }
 
 }  // namespace welkin::apps

@@ -25,7 +25,7 @@ struct ConvertOptions {
   bool auto_chunk = false;            // recommended by the shape of a read and measured where the output goes
   std::optional<CodecKind> compress;  // Gzip, Zstd, Blosc or Lz4
   int level = -1;                     // of the compressor; -1: its usual one
-  std::optional<ArrayRegion> region;  // of arrays of that rank; the others whole
+  std::optional<ArrayRegion> region;  // of arrays of that rank; coordinates of an axis that is cut go with it
   uint64_t block_bytes = uint64_t{64} << 20;
   std::string command;  // for the provenance
 };
@@ -51,6 +51,7 @@ struct ProbeRow {
 struct ConvertReport {
   std::vector<PackingReport> packings;
   std::vector<ProbeRow> probes;
+  std::vector<std::string> notes;  // warnings
   int64_t num_arrays = 0;
   uint64_t bytes_in = 0, bytes_out = 0;
 };

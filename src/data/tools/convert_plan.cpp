@@ -10,6 +10,7 @@
 #include "data/cf/coordinates.h"
 #include "data/cf/file_times.h"
 #include "data/formats/array_file.h"
+#include "data/tools/convert_cuts.h"
 
 namespace welkin::data {
 namespace {
@@ -45,22 +46,6 @@ void add_known_attributes(const ArrayFile& file, const ArrayFacts& facts, Attrib
   if (facts.name == "time" && !attributes.contains("units") && has_our_times(file)) {
     attributes["units"] = std::vector<std::string>{std::string(kOurTimeUnits)};
   }
-}
-
-ArrayRegion region_of(const ArrayFacts& facts, const ConvertOptions& options) {
-  ArrayRegion region = whole_region(facts.shape);
-  if (!options.region || options.region->begin.size() != facts.shape.size()) return region;
-  for (size_t d = 0; d < facts.shape.size(); ++d) {
-    region.begin[d] = options.region->begin[d];
-    if (options.region->end[d] >= 0) region.end[d] = options.region->end[d];
-    if (region.begin[d] >= region.end[d] || region.end[d] > facts.shape[d]) {
-      throw DataError("data",
-                      cat("a region outside the array: path=", facts.source, ", shape=", extents_text(facts.shape), ", axis=", d,
-                          ", begin=", region.begin[d], ", end=", region.end[d]),
-                      "Give --region begin:end,... inside the shape");
-    }
-  }
-  return region;
 }
 
 bool is_small(const ArrayFacts& facts) { return facts.shape.size() == 1 && facts.shape[0] <= kMostSmallValues; }
@@ -185,14 +170,18 @@ std::optional<size_t> channel_axis(const ArrayFacts& facts) {
 ConvertPlan plan_conversion(const ArrayFile& file, const ConvertOptions& options, ConvertReport& report) {
   ConvertPlan plan;
   plan.output.attributes = kept_attributes(file, "");
-  for (const std::string& name : wanted_names(file, options)) {
+  const std::vector<std::string> names = wanted_names(file, options);
+  const RegionCuts cuts(file, options, names, report);
+  for (const std::string& name : names) {
     const StoredArrayPtr from = file.array(name);
     const ArrayFacts& facts = from->facts();
     OutputArray array{.name = facts.name, .shape = {}, .chunk = {}, .codecs = {}, .axes = facts.axes, .attributes = {}};
     array.attributes = kept_attributes(file, facts.name);
     array.dtype = kept_dtype(facts);
     add_known_attributes(file, facts, array.attributes);
-    Conversion conversion{from, region_of(facts, options), {}};
+    cuts.cut_attributes(facts, array.attributes);
+    if (facts.name.empty()) cuts.cut_attributes(facts, plan.output.attributes);
+    Conversion conversion{from, cuts.region_of(facts), {}};
     array.shape = conversion.region.extent();
     if (is_small(facts)) {
       std::vector<double> values(static_cast<size_t>(conversion.region.num_values()));

@@ -1,0 +1,124 @@
+// SPDX-License-Identifier: Apache-2.0
+// What a conversion keeps of a file beside its values: coordinates and attributes of what is cut, and declared missing values.
+#include "data/tools/convert.h"
+
+#include <gmock/gmock.h>
+
+#include "core/error.h"
+#include "data/formats/array_file.h"
+#include "data/formats/npy_file.h"
+#include "data_files.h"
+
+namespace welkin::data::tests {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+using ::testing::ThrowsMessage;
+
+// A raw file with its description: the shortest way to named arrays with any attributes.
+void write_described(const std::filesystem::path& path, int64_t count, const std::string& arrays) {
+  const std::vector<float> values = counting(count);
+  std::ofstream(path, std::ios::binary).write(reinterpret_cast<const char*>(values.data()), count * 4);
+  std::ofstream(path.string() + ".json") << "{\"arrays\": {" << arrays << "}}";
+}
+
+constexpr const char* kFieldsText =
+    R"("fields": {"shape": [3, 4, 6, 5], "dtype": "float32", "attributes": {"channels": ["t", "u", "v", "q"],
+       "units": ["K", "m", "m", "1"], "mean": [1, 2, 3, 4], "source": "me"}})";
+constexpr const char* kPlaces =
+    R"(, "static": {"shape": [2, 6, 5], "dtype": "float32", "offset": 1440, "attributes": {"channels": ["lsm", "z"]}},
+       "time": {"values": [0, 10, 20], "attributes": {"units": "seconds since 1970-01-01"}},
+       "latitude": {"values": [75, 45, 15, -15, -45, -75]}, "longitude": {"values": [0, 72, 144, 216, 288]})";
+
+ConvertReport convert_region(const std::filesystem::path& from, const std::filesystem::path& to, ArrayRegion region,
+                             OutputFormat format = OutputFormat::Hdf5) {
+  ConvertOptions options;
+  options.format = format;
+  options.region = std::move(region);
+  return convert_arrays(from, to, options);
+}
+
+TEST(ConvertRegion, WhatBelongsToACutAxisIsCutWithIt) {
+  const DataFolder folder;
+  write_described(folder / "a.raw", 420, std::string(kFieldsText) + kPlaces);
+  const ConvertReport report = convert_region(folder / "a.raw", folder / "b.h5", {{1, 1, 2, 1}, {-1, 3, 5, 3}});
+  EXPECT_THAT(report.notes, IsEmpty());
+  const ArrayFile file = open_array_file(folder / "b.h5");
+  EXPECT_THAT(file.texts("fields", "channels"), ElementsAre("u", "v"));
+  EXPECT_THAT(file.texts("fields", "units"), ElementsAre("m", "m"));
+  EXPECT_THAT(file.numbers("fields", "mean"), ElementsAre(2, 3));
+  EXPECT_THAT(file.texts("fields", "source"), ElementsAre("me"));
+  EXPECT_THAT(file.array("time")->read_doubles(), ElementsAre(10, 20));
+  EXPECT_THAT(file.array("latitude")->read_doubles(), ElementsAre(15, -15, -45));
+  EXPECT_THAT(file.array("longitude")->read_doubles(), ElementsAre(72, 144));
+  EXPECT_EQ(file.array("static")->facts().shape, (Extents{2, 3, 2}));
+  EXPECT_EQ(file.array("static")->read_doubles()[0], 360 + 2 * 5 + 1);
+  EXPECT_THAT(file.texts("static", "channels"), ElementsAre("lsm", "z"));
+  EXPECT_EQ(file.array("fields")->read_doubles()[0], 120 + 30 + 2 * 5 + 1);
+}
+
+TEST(ConvertRegion, NamedAxesAreCutInEveryArray) {
+  const DataFolder folder;
+  write_described(folder / "a.raw", 48,
+                  R"("t2m": {"shape": [2, 4, 3], "dtype": "float32", "axes": ["time", "y", "x"]},
+       "depth_of": {"shape": [4, 3, 2], "dtype": "float32", "offset": 96, "axes": ["y", "x", "bnds"]},
+       "bounds": {"shape": [4, 6], "dtype": "float32", "offset": 96, "axes": ["y", "bnds"]},
+       "lat": {"values": [60, 20, -20, -60], "axes": ["y"]})");
+  ConvertOptions options;
+  options.arrays = {"t2m", "bounds", "lat"};
+  options.region = ArrayRegion{{0, 1, 0}, {-1, 3, -1}};
+  convert_arrays(folder / "a.raw", folder / "b.h5", options);
+  const ArrayFile file = open_array_file(folder / "b.h5");
+  EXPECT_THAT(file.array("lat")->read_doubles(), ElementsAre(20, -20));
+  EXPECT_EQ(file.array("bounds")->facts().shape, (Extents{2, 6}));
+}
+
+TEST(ConvertRegion, AnAxisOfABoxThatIsCutIsPeriodicNoLonger) {
+  const DataFolder folder;
+  write_described(folder / "a.raw", 3 * 4 * 8 * 8,
+                  R"("Nbody": {"shape": [3, 4, 8, 8], "dtype": "float32", "attributes": {"channels": ["x", "y", "z"],
+       "periodic": ["1", "1", "1"], "vector_channels": ["1", "2"]}},
+       "Hydro": {"shape": [2, 4, 8, 8], "dtype": "float32", "attributes": {"channels": ["a", "b"], "periodic": 1}})");
+  convert_region(folder / "a.raw", folder / "b.h5", {{0, 0, 0, 0}, {2, -1, 4, -1}});
+  const ArrayFile file = open_array_file(folder / "b.h5");
+  EXPECT_THAT(file.texts("Nbody", "channels"), ElementsAre("x", "y"));
+  EXPECT_THAT(file.texts("Nbody", "periodic"), ElementsAre("1", "0", "1"));
+  EXPECT_THAT(file.texts("Nbody", "vector_channels"), IsEmpty());  // a component of the vector is gone
+  EXPECT_THAT(file.texts("Hydro", "channels"), ElementsAre("a", "b"));
+  EXPECT_THAT(file.numbers("Hydro", "periodic"), ElementsAre(1, 0, 1));
+  convert_region(folder / "a.raw", folder / "c.h5", {{1, 0, 0, 0}, {2, -1, -1, -1}});
+  EXPECT_THAT(open_array_file(folder / "c.h5").texts("Nbody", "periodic"), ElementsAre("1", "1", "1"));
+}
+
+TEST(ConvertRegion, RowsWithoutLatitudesAreNotCut) {
+  const DataFolder folder;
+  write_described(folder / "a.raw", 360, kFieldsText);
+  EXPECT_THAT(
+      [&] {
+        convert_region(folder / "a.raw", folder / "b.h5", {{0, 0, 2, 0}, {-1, -1, -1, -1}});
+      },
+      ThrowsMessage<DataError>(HasSubstr("rows are cut from fields whose latitudes are not known, and the part would be taken "
+                                         "for a whole globe: path=")));
+  EXPECT_FALSE(std::filesystem::exists(folder / "b.h5"));
+  convert_region(folder / "a.raw", folder / "c.h5", {{0, 0, 0, 2}, {-1, -1, -1, -1}});  // columns are no rows
+  write_npy(folder / "a.npy", {2, 3, 6, 5}, counting(180));
+  const ConvertReport report = convert_region(folder / "a.npy", folder / "d.h5", {{0, 0, 2, 0}, {-1, -1, -1, -1}});
+  ASSERT_EQ(report.notes.size(), 1u);
+  EXPECT_THAT(report.notes[0], HasSubstr("rows=2 to 6 of 6. If these are fields on a globe, add an array latitude"));
+}
+
+TEST(ConvertRegion, LatitudesThatAreLeftOutAreNamed) {
+  const DataFolder folder;
+  write_described(folder / "a.raw", 420, std::string(kFieldsText) + kPlaces);
+  ConvertOptions options;
+  options.arrays = {"fields"};
+  options.region = ArrayRegion{{0, 0, 2, 0}, {-1, -1, -1, -1}};
+  const ConvertReport report = convert_arrays(folder / "a.raw", folder / "b.h5", options);
+  ASSERT_EQ(report.notes.size(), 1u);
+  EXPECT_THAT(report.notes[0], HasSubstr("the latitudes are left out"));
+}
+
+}  // namespace
+}  // namespace welkin::data::tests
