@@ -102,7 +102,7 @@ inline void add_convert_flags(CLI::App& app, ConvertFlags& flags, data::ConvertO
       ->check(CLI::IsMember({"keep", "float64", "float32", "float16", "bfloat16", "int16"}));
   app.add_option(
       "--chunk", flags.chunk,
-      "auto (recommended by the shape of a read and measured beside OUT) or one size per axis: 1,20,360,720");
+      "hdf5 and zarr: auto (recommended by the shape of a read and measured beside OUT) or one size per axis: 1,20,360,720");
   app.add_option("--compress", flags.compress, "compressor of the chunks")
       ->capture_default_str()
       ->check(CLI::IsMember({"none", "gzip", "zstd", "blosc", "lz4"}));

@@ -107,6 +107,15 @@ void set_chunks(ConvertPlan& plan, const ConvertOptions& options, const fs::path
   }
 }
 
+// What would have no effect.
+void refuse_unused(const ConvertOptions& options) {
+  if (is_chunked(options.format)) return;
+  if (options.compress)
+    throw ConfigError("data", "this format is not compressed", "Drop --compress, or choose hdf5, zarr2 or zarr3");
+  if (options.chunk || options.auto_chunk)
+    throw ConfigError("data", "this format has no chunks", "Drop --chunk, or choose hdf5, zarr2 or zarr3");
+}
+
 void refuse_existing(const fs::path& to) {
   std::error_code error;
   if (!fs::exists(fs::symlink_status(to, error))) return;
@@ -172,14 +181,12 @@ std::unique_ptr<ArrayWriter> make_writer(const fs::path& path, OutputFormat form
 }
 
 ConvertReport convert_arrays(const fs::path& from, const fs::path& to, const ConvertOptions& options) {
+  refuse_unused(options);
   const ArrayFile file = open_array_file(from);
   refuse_existing(to);
   const fs::path target = fs::absolute(to);
   ConvertReport report;
   ConvertPlan plan = plan_conversion(file, options, report);
-  if (options.compress && !is_chunked(options.format)) {
-    throw ConfigError("data", "this format is not compressed", "Drop --compress, or choose hdf5, zarr2 or zarr3");
-  }
   check_room(plan, options, file, target);
   set_chunks(plan, options, target, report);
   plan.output.attributes["converted_from"] =

@@ -120,5 +120,21 @@ TEST(ConvertRegion, LatitudesThatAreLeftOutAreNamed) {
   EXPECT_THAT(report.notes[0], HasSubstr("the latitudes are left out"));
 }
 
+TEST(ConvertTest, ChunksOfAFormatWithoutThemAreRefused) {
+  const DataFolder folder;
+  write_npy(folder / "a.npy", {2, 3}, counting(6));
+  for (const OutputFormat format : {OutputFormat::Npy, OutputFormat::Raw, OutputFormat::Tar, OutputFormat::Lmdb}) {
+    ConvertOptions options;
+    options.format = format;
+    options.chunk = Extents{1, 3};
+    EXPECT_THAT([&] { convert_arrays(folder / "a.npy", folder / "b", options); },
+                ThrowsMessage<ConfigError>(HasSubstr("this format has no chunks. Drop --chunk, or choose hdf5, zarr2 or zarr3")));
+    options.chunk.reset();
+    options.auto_chunk = true;
+    EXPECT_THAT([&] { convert_arrays(folder / "a.npy", folder / "b", options); },
+                ThrowsMessage<ConfigError>(HasSubstr("this format has no chunks")));
+  }
+}
+
 }  // namespace
 }  // namespace welkin::data::tests
