@@ -24,7 +24,7 @@ struct OutputArray {
   std::vector<Codec> codecs;
   std::vector<std::string> axes;
   Attributes attributes;
-  bool nan_is_missing = false;  // of float32: the file says that NaN stands for no value (_FillValue)
+  bool nan_is_missing = false;  // of floats: the file says that NaN stands for no value (_FillValue)
 };
 
 // Little-endian values, row-major, of a block of the array number `array`.

@@ -3,6 +3,8 @@
 #include <fcntl.h>
 #include <unistd.h>
 
+#include <limits>
+
 #include "core/checked.h"
 #include "core/file.h"
 #include "core/file_descriptor.h"
@@ -90,17 +92,27 @@ std::vector<uint64_t> raw_offsets(const OutputFile& output) {
   return offsets;
 }
 
+namespace {
+
+Attributes sidecar_attributes(const OutputArray& array) {
+  Attributes attributes = array.attributes;
+  if (array.nan_is_missing) attributes["_FillValue"] = std::vector<double>{std::numeric_limits<double>::quiet_NaN()};
+  return attributes;
+}
+
+}  // namespace
+
 Sidecar sidecar_of(const OutputFile& output) {
   Sidecar document;
   document.attributes = output.attributes;
   for (const OutputArray& array : output.arrays) {
     SidecarArray& side = document.arrays[array.name];
-    side.attributes = array.attributes;
+    side.attributes = sidecar_attributes(array);
     side.axes = array.axes;
   }
   for (const auto& [array, values] : output.small) {
     SidecarArray& side = document.arrays[array.name];
-    side.attributes = array.attributes;
+    side.attributes = sidecar_attributes(array);
     side.values = values;
   }
   return document;

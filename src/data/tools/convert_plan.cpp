@@ -50,13 +50,40 @@ void add_known_attributes(const ArrayFile& file, const ArrayFacts& facts, Attrib
 
 bool is_small(const ArrayFacts& facts) { return facts.shape.size() == 1 && facts.shape[0] <= kMostSmallValues; }
 
+bool is_float_type(Dtype dtype) {
+  return dtype == Dtype::F64 || dtype == Dtype::F32 || dtype == Dtype::F16 || dtype == Dtype::BF16;
+}
+
 // Values that are scaled, or become NaN, are floats; coordinates keep all digits.
 Dtype kept_dtype(const ArrayFacts& facts) {
-  const bool is_float =
-      facts.dtype == Dtype::F64 || facts.dtype == Dtype::F32 || facts.dtype == Dtype::F16 || facts.dtype == Dtype::BF16;
-  if (!facts.packing || (is_float && !facts.packing->is_scaled())) return facts.dtype;
+  if (!facts.packing || (is_float_type(facts.dtype) && !facts.packing->is_scaled())) return facts.dtype;
   const bool wide = is_small(facts) || (!facts.packing->is_scaled() && dtype_bytes(facts.dtype) > 2);
   return wide ? Dtype::F64 : Dtype::F32;
+}
+
+// Values that the input declares missing are read as NaN: an output of floats declares that one.
+bool is_declared_missing(const ArrayFacts& facts, Dtype dtype) {
+  return is_float_type(dtype) && facts.missing == Missing::Declared;
+}
+
+// xarray opens a Zarr store only where all axes have names. A coordinate is its own axis; those of fields and static planes are
+// known. A box gets none: two of its arrays would share a name for different numbers of channels.
+std::vector<std::string> axis_names(const ArrayFile& file, const ArrayFacts& facts, OutputFormat format) {
+  const size_t rank = facts.shape.size();
+  if (!facts.axes.empty()) return facts.axes;
+  if (rank == 1 && !facts.name.empty()) return {facts.name};
+  const bool is_fields = facts.name == "fields" && rank == 4, is_static = facts.name == "static" && rank == 3;
+  if ((format != OutputFormat::Zarr2 && format != OutputFormat::Zarr3) || (!is_fields && !is_static)) return {};
+  const auto place = [&](CoordinateKind kind, int64_t length, const char* usual) {
+    const std::string name = find_coordinate(file, kind, length);
+    const bool is_known = name == "latitude" || name == "lat" || name == "longitude" || name == "lon";
+    return is_known ? name : std::string(usual);
+  };
+  std::vector<std::string> axes{is_fields ? "time" : "static_channel"};
+  if (is_fields) axes.emplace_back("channel");
+  axes.push_back(place(CoordinateKind::Latitude, facts.shape[rank - 2], "lat"));
+  axes.push_back(place(CoordinateKind::Longitude, facts.shape[rank - 1], "lon"));
+  return axes;
 }
 
 std::vector<std::string> wanted_names(const ArrayFile& file, const ConvertOptions& options) {
@@ -175,7 +202,8 @@ ConvertPlan plan_conversion(const ArrayFile& file, const ConvertOptions& options
   for (const std::string& name : names) {
     const StoredArrayPtr from = file.array(name);
     const ArrayFacts& facts = from->facts();
-    OutputArray array{.name = facts.name, .shape = {}, .chunk = {}, .codecs = {}, .axes = facts.axes, .attributes = {}};
+    OutputArray array{.name = facts.name, .shape = {}, .chunk = {}, .codecs = {}, .axes = {}, .attributes = {}};
+    array.axes = axis_names(file, facts, options.format);
     array.attributes = kept_attributes(file, facts.name);
     array.dtype = kept_dtype(facts);
     add_known_attributes(file, facts, array.attributes);
@@ -186,6 +214,8 @@ ConvertPlan plan_conversion(const ArrayFile& file, const ConvertOptions& options
     if (is_small(facts)) {
       std::vector<double> values(static_cast<size_t>(conversion.region.num_values()));
       from->read(conversion.region, values);
+      array.nan_is_missing =
+          is_declared_missing(facts, array.dtype) && std::ranges::any_of(values, [](double value) { return std::isnan(value); });
       plan.output.small.emplace_back(std::move(array), std::move(values));
       continue;
     }
@@ -197,6 +227,7 @@ ConvertPlan plan_conversion(const ArrayFile& file, const ConvertOptions& options
     } else if (options.dtype) {
       array.dtype = *options.dtype;
     }
+    array.nan_is_missing = !options.packed && is_declared_missing(facts, array.dtype);
     plan.output.arrays.push_back(std::move(array));
     plan.conversions.push_back(std::move(conversion));
   }

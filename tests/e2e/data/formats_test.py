@@ -22,6 +22,7 @@ import numpy as np
 with warnings.catch_warnings():
     warnings.simplefilter("ignore")
     import numcodecs
+    import xarray
     import zarr
 
 warnings.filterwarnings("ignore", module="zarr|numcodecs")
@@ -203,6 +204,36 @@ class Formats(unittest.TestCase):
                         np.testing.assert_array_equal(file["time"], np.arange(6) * 21600)
                         self.assertEqual([text.decode() if isinstance(text, bytes) else text for text in file["fields"].attrs["channels"]],
                                          ["t", "q", "z"])
+
+    def test_xarray_opens_what_is_made_of_a_netcdf_file(self):
+        """Axes have names, times and places are those of the region, and values that were declared missing still are."""
+        fields = RANDOM.standard_normal((6, 8, 12)).astype("f4")
+        fields[2, 3, 4] = -9999
+        with h5py.File(self.root / "a.nc", "w") as file:
+            file["expver"] = np.int32(1)
+            for name, values, units in (("time", np.arange(6) * 6, "hours since 2001-01-01"), ("lat", np.linspace(70, -70, 8), "degrees_north"),
+                                        ("lon", np.arange(12) * 30.0, "degrees_east")):
+                file[name] = values
+                file[name].make_scale(name)
+                file[name].attrs["units"] = units
+            file["t2m"] = fields
+            file["t2m"].attrs["_FillValue"] = np.float32(-9999)
+            for axis, name in enumerate(("time", "lat", "lon")):
+                file["t2m"].dims[axis].attach_scale(file[name])
+        expected = np.where(fields == -9999, np.nan, fields)[1:5, 2:, :6]
+        for kind in ("zarr2", "zarr3"):
+            with self.subTest(kind=kind), xarray.open_dataset(self.convert(self.root / "a.nc", kind, kind, "--region", "1:5,2:,:6"), engine="zarr") as data:
+                np.testing.assert_array_equal(data.t2m.values, expected)
+                self.assertEqual(data.t2m.dims, ("time", "lat", "lon"))
+                self.assertTrue(np.isnan(data.t2m.encoding["_FillValue"]))
+                np.testing.assert_array_equal(data.time.values, np.datetime64("2001-01-01", "ns") + np.arange(1, 5) * np.timedelta64(6, "h"))
+                np.testing.assert_array_equal(data.lat.values, np.linspace(70, -70, 8)[2:])
+                np.testing.assert_array_equal(data.lon.values, np.arange(6) * 30.0)
+                self.assertEqual(data.expver.item(), 1)
+        with h5py.File(self.convert(self.root / "a.nc", "b.h5", "hdf5", "--region", "1:5,2:,:6")) as file:
+            np.testing.assert_array_equal(file["t2m"][()], expected)
+            self.assertTrue(np.isnan(file["t2m"].attrs["_FillValue"]))
+            np.testing.assert_array_equal(file["lat"][()], np.linspace(70, -70, 8)[2:])
 
     def test_packed_and_narrow_types_keep_their_bounds(self):
         fields = self.source_file()

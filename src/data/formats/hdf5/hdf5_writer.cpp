@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // An HDF5 file of arrays.
+#include <limits>
+
 #include "core/error.h"
 #include "data/formats/array_writer.h"
 #include "data/formats/hdf5/hdf5_file.h"
@@ -48,6 +50,7 @@ class Hdf5Writer : public ArrayWriter {
     file_.create_dataset(array.name, options);
     Attributes attributes = array.attributes;
     if (!array.axes.empty()) attributes["axes"] = array.axes;
+    if (array.nan_is_missing) attributes["_FillValue"] = std::vector<double>{std::numeric_limits<double>::quiet_NaN()};
     set_attributes(file_, array.name, attributes);
   }
 

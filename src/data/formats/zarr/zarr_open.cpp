@@ -2,6 +2,7 @@
 // A folder of Zarr arrays and groups, version 2 or 3.
 #include <algorithm>
 #include <bit>
+#include <cmath>
 
 #include "core/error.h"
 #include "core/file.h"
@@ -149,14 +150,15 @@ class ZarrOpener {
   }
 
   // xarray stores _FillValue as the fill_value of version 2, and as base64 of a double in version 3. Arrays of others have a
-  // fill_value that stands for no missing value, as those that welkin data convert writes.
+  // fill_value that stands for no missing value, as those that welkin data convert writes: of these only NaN does.
   void add_fill_value(ZarrArray& array) const {
     const auto root = file_.attributes.find("");
     const bool ours = root != file_.attributes.end() && root->second.contains("converted_by");
-    const bool xarray = array.version == 2 && array.attributes.contains("_ARRAY_DIMENSIONS") && !ours;
+    const bool is_named = array.version == 2 && array.attributes.contains("_ARRAY_DIMENSIONS");
+    const bool counts = ours ? array.version == 2 && array.fill && std::isnan(*array.fill) : is_named && array.fill.has_value();
     const auto given = array.attributes.find("_FillValue");
     if (given == array.attributes.end()) {
-      if (xarray && array.fill) array.attributes["_FillValue"] = std::vector<double>{*array.fill};
+      if (counts) array.attributes["_FillValue"] = std::vector<double>{*array.fill};
       return;
     }
     const auto* texts = std::get_if<std::vector<std::string>>(&given->second);

@@ -20,6 +20,8 @@
 namespace welkin::data {
 namespace {
 
+constexpr const char* kZarr3Nan = "AAAAAAAA+H8=";  // NaN as xarray writes a _FillValue: base64 of a little-endian double
+
 std::string zarr2_type(Dtype dtype) {
   if (dtype == Dtype::BF16) {
     throw DataError("data", "Zarr 2 has no name for bfloat16", "Use --format zarr3, or --dtype float16, float32 or int16");
@@ -28,10 +30,13 @@ std::string zarr2_type(Dtype dtype) {
   return header.substr(header.find(": '") + 3, 3);
 }
 
+// xarray wants the names of the axes of every array, also where there is none.
+bool has_axes(const OutputArray& array) { return !array.axes.empty() || array.shape.empty(); }
+
 // Every chunk has a file. With named axes there is no fill value: xarray would take it for that of missing values.
 Json zarr2_fill(const OutputArray& array) {
   if (array.nan_is_missing) return "NaN";
-  if (!array.axes.empty()) return {};
+  if (has_axes(array)) return {};
   return array.dtype == Dtype::Bool ? Json(false) : Json(0);
 }
 
@@ -216,7 +221,7 @@ class ZarrWriter : public ArrayWriter {
                                   {"compressor", compressor},
                                   {"dimension_separator", "."}});
     Json attributes = attributes_json(array.attributes);
-    if (!array.axes.empty()) attributes["_ARRAY_DIMENSIONS"] = array.axes;
+    if (has_axes(array)) attributes["_ARRAY_DIMENSIONS"] = array.axes;
     if (!attributes.empty()) write_json(name / ".zattrs", attributes);
   }
 
@@ -237,7 +242,8 @@ class ZarrWriter : public ArrayWriter {
                                                           : Json(0)},
               {"codecs", codecs},
               {"attributes", attributes_json(array.attributes)}};
-    if (!array.axes.empty()) json["dimension_names"] = array.axes;
+    if (array.nan_is_missing) json["attributes"]["_FillValue"] = kZarr3Nan;
+    if (has_axes(array)) json["dimension_names"] = array.axes;
     write_json(std::filesystem::path(array.name) / "zarr.json", json);
   }
 

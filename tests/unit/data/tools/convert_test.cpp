@@ -4,6 +4,8 @@
 
 #include <gmock/gmock.h>
 
+#include <cmath>
+
 #include "core/error.h"
 #include "data/formats/array_file.h"
 #include "data/formats/npy_file.h"
@@ -133,6 +135,55 @@ TEST(ConvertTest, ChunksOfAFormatWithoutThemAreRefused) {
     options.auto_chunk = true;
     EXPECT_THAT([&] { convert_arrays(folder / "a.npy", folder / "b", options); },
                 ThrowsMessage<ConfigError>(HasSubstr("this format has no chunks")));
+  }
+}
+
+TEST(ConvertTest, DeclaredMissingValuesStayDeclared) {
+  const DataFolder folder;
+  const std::string arrays = R"("fields": {"shape": [2, 2, 3, 4], "dtype": "float32", "attributes": {"_FillValue": 5}})";
+  write_described(folder / "a.raw", 48, arrays);
+  for (const OutputFormat format : {OutputFormat::Hdf5, OutputFormat::Zarr2, OutputFormat::Zarr3, OutputFormat::Npy,
+                                    OutputFormat::Raw, OutputFormat::Tar, OutputFormat::Lmdb}) {
+    ConvertOptions options;
+    options.format = format;
+    options.command = "welkin data convert";
+    const auto to = folder / ("out" + std::to_string(static_cast<int>(format)));
+    convert_arrays(folder / "a.raw", to, options);
+    const StoredArrayPtr array = open_array_file(to).array("fields");
+    EXPECT_EQ(array->facts().missing, Missing::Declared) << static_cast<int>(format);
+    EXPECT_TRUE(std::isnan(array->read_doubles()[5])) << static_cast<int>(format);
+    options.dtype = Dtype::F64;
+    convert_arrays(to, folder / "again", options);
+    EXPECT_EQ(open_array_file(folder / "again").array("fields")->facts().missing, Missing::Declared) << static_cast<int>(format);
+    std::filesystem::remove_all(folder / "again");
+  }
+}
+
+TEST(ConvertTest, WhatIsNotDeclaredMissingStaysUndeclared) {
+  const DataFolder folder;
+  write_field_file(folder / "a.h5", {});
+  for (const OutputFormat format : {OutputFormat::Hdf5, OutputFormat::Zarr2, OutputFormat::Zarr3}) {
+    ConvertOptions options;
+    options.format = format;
+    const auto to = folder / ("out" + std::to_string(static_cast<int>(format)));
+    convert_arrays(folder / "a.h5", to, options);
+    EXPECT_EQ(open_array_file(to).array("fields")->facts().missing, Missing::None);
+  }
+}
+
+TEST(ConvertTest, AxesOfAZarrStoreHaveNames) {
+  const DataFolder folder;
+  write_described(folder / "a.raw", 420, std::string(kFieldsText) + kPlaces);
+  for (const OutputFormat format : {OutputFormat::Zarr2, OutputFormat::Zarr3}) {
+    ConvertOptions options;
+    options.format = format;
+    const auto to = folder / ("out" + std::to_string(static_cast<int>(format)));
+    convert_arrays(folder / "a.raw", to, options);
+    const ArrayFile file = open_array_file(to);
+    EXPECT_THAT(file.array("fields")->facts().axes, ElementsAre("time", "channel", "latitude", "longitude"));
+    EXPECT_THAT(file.array("static")->facts().axes, ElementsAre("static_channel", "latitude", "longitude"));
+    EXPECT_THAT(file.array("time")->facts().axes, ElementsAre("time"));
+    EXPECT_THAT(file.array("latitude")->facts().axes, ElementsAre("latitude"));
   }
 }
 
