@@ -63,9 +63,11 @@ class RanksCase(unittest.TestCase):
         """Starts a run; ranks 0 means without a launcher."""
         launcher = ["launch", "-n", str(ranks), "--bind", "off", *options, "--"] if ranks else []
         command = [BINARY, *launcher, *self.train_arguments(yaml, root, *flags)]
-        return subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=clean_environment())
+        process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=clean_environment())
+        self.addCleanup(process.kill)
+        return process
 
-    def finish(self, process, code=DONE, limit_s=120):
+    def finish(self, process, code=DONE, limit_s=300):
         out, err = process.communicate(timeout=limit_s)
         self.assertEqual(process.returncode, code, err)
         return out + err
