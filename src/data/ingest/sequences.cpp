@@ -77,7 +77,7 @@ class SequenceSorter {
     throw DataError("ingest",
                     cat("no time is a multiple of the step: --step=", describe({.seconds = options_.step, .months = 0}),
                         ", first time=", times.empty() ? "none" : format_date(plan_.calendar, times.front()),
-                        ", step of the files=", describe(find_step(times, plan_.calendar))),
+                        ", step of the files=", times.size() < 2 ? "none" : describe(find_step(times, plan_.calendar))),
                     "Leave --step out, or give one of which some times are multiples, counted from 00:00");
   }
 

@@ -59,6 +59,14 @@ void clear_periodic(AttributeValue& value, const ArrayRegion& region, const Arra
       value);
 }
 
+// Attributes with one entry per channel, where others have one per axis: three numbers of a box of three channels may be its
+// size.
+bool is_of_channels(std::string_view name) {
+  constexpr std::array<std::string_view, 10> kNames{"channels", "channel", "variables", "units", "transform",
+                                                    "offset",   "scale",   "mean",      "std",   "roles"};
+  return std::ranges::find(kNames, name) != kNames.end();
+}
+
 // Indices of channels. A vector that lost a component is none.
 bool renumber(AttributeValue& value, int64_t begin, int64_t end) {
   std::vector<double> numbers;
@@ -174,9 +182,10 @@ void RegionCuts::cut_attributes(const ArrayFacts& facts, Attributes& attributes)
   }
   if (!channels || is_whole(region, facts, *channels)) return;
   const int64_t begin = region.begin[*channels], end = region.end[*channels];
+  const bool is_unclear = is_box(facts) && facts.shape[*channels] + 1 == static_cast<int64_t>(facts.shape.size());
   std::vector<std::string> lost;
   for (auto& [name, value] : attributes) {
-    if (name == "periodic") continue;
+    if (name == "periodic" || (is_unclear && name != "vector_channels" && !is_of_channels(name))) continue;
     if (name == "vector_channels") {
       if (!renumber(value, begin, end)) lost.push_back(name);
     } else if (entries_of(value) == static_cast<size_t>(facts.shape[*channels])) {

@@ -71,7 +71,7 @@ bool is_declared_missing(const ArrayFacts& facts, Dtype dtype) {
 std::vector<std::string> axis_names(const ArrayFile& file, const ArrayFacts& facts, OutputFormat format) {
   const size_t rank = facts.shape.size();
   if (!facts.axes.empty()) return facts.axes;
-  if (rank == 1 && !facts.name.empty()) return {facts.name};
+  if (rank == 1 && !facts.name.empty()) return {facts.name.substr(facts.name.rfind('/') + 1)};  // without its group
   const bool is_fields = facts.name == "fields" && rank == 4, is_static = facts.name == "static" && rank == 3;
   if ((format != OutputFormat::Zarr2 && format != OutputFormat::Zarr3) || (!is_fields && !is_static)) return {};
   const auto place = [&](CoordinateKind kind, int64_t length, const char* usual) {

@@ -81,11 +81,13 @@ TEST(ConvertRegion, AnAxisOfABoxThatIsCutIsPeriodicNoLonger) {
   const DataFolder folder;
   write_described(folder / "a.raw", 3 * 4 * 8 * 8,
                   R"("Nbody": {"shape": [3, 4, 8, 8], "dtype": "float32", "attributes": {"channels": ["x", "y", "z"],
-       "periodic": ["1", "1", "1"], "vector_channels": ["1", "2"]}},
+       "scale": [7, 8, 9], "box_size": [4, 8, 8], "periodic": ["1", "1", "1"], "vector_channels": ["1", "2"]}},
        "Hydro": {"shape": [2, 4, 8, 8], "dtype": "float32", "attributes": {"channels": ["a", "b"], "periodic": 1}})");
   convert_region(folder / "a.raw", folder / "b.h5", {{0, 0, 0, 0}, {2, -1, 4, -1}});
   const ArrayFile file = open_array_file(folder / "b.h5");
   EXPECT_THAT(file.texts("Nbody", "channels"), ElementsAre("x", "y"));
+  EXPECT_THAT(file.numbers("Nbody", "scale"), ElementsAre(7, 8));
+  EXPECT_THAT(file.numbers("Nbody", "box_size"), ElementsAre(4, 8, 8));  // one per axis, as far as anyone can tell
   EXPECT_THAT(file.texts("Nbody", "periodic"), ElementsAre("1", "0", "1"));
   EXPECT_THAT(file.texts("Nbody", "vector_channels"), IsEmpty());  // a component of the vector is gone
   EXPECT_THAT(file.texts("Hydro", "channels"), ElementsAre("a", "b"));
