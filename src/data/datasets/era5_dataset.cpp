@@ -10,6 +10,7 @@
 #include "core/text.h"
 #include "data/datasets/channel_statistics.h"
 #include "data/datasets/crop_range.h"
+#include "data/datasets/doubled_times.h"
 #include "data/sample/calendar.h"
 #include "data/storage/fingerprint.h"
 #include "data/storage/host_memory.h"
@@ -303,6 +304,9 @@ std::vector<std::string> Era5Dataset::warnings() const {
   const bool is_declared =
       std::ranges::any_of(files_, [](const auto& file) { return file->facts().missing == Missing::Declared; });
   if (is_declared && !spec_.has_holes) lines.push_back(missing_line());
+  std::vector<const FieldFacts*> all;
+  for (const auto& file : files_) all.push_back(&file->facts());
+  if (std::string text = doubled_times_text(all); !text.empty()) lines.push_back(std::move(text));
   const FieldFacts& facts = files_.front()->facts();
   if (!facts.place_note.empty() && !facts.fields_alone) lines.push_back(facts.place_note);
   return lines;

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cmath>
 #include <map>
 
 #include "core/error.h"
@@ -122,6 +123,9 @@ FieldFacts read_facts(const ArrayFile& file, const ArrayFacts& fields, const Tim
   facts.mask_of = checked_texts(file, "mask_of", file.texts(object, "mask_of"), facts.channels);
   facts.missing = fields.missing;
   facts.has_holes = file.texts(object, "missing") == std::vector<std::string>{"hole"};
+  if (const auto member = file.numbers("", "member"); member.size() == 1 && std::abs(member[0]) < 0x1p31) {
+    facts.member = static_cast<int64_t>(member[0]);
+  }
   add_places(file, facts);
   add_times(file, keys, facts);
   return facts;

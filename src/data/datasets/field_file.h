@@ -35,6 +35,7 @@ struct FieldFacts {
   Missing missing = Missing::None;
   bool has_holes = false;     // attribute missing=hole: such points are to have no weight
   std::string place_note;     // latitudes that are assumed, where the file does not give them
+  int64_t member = 0;         // attribute `member` of the file: one of an ensemble
   bool fields_alone = false;  // the file holds nothing else, as those of the tutorials
 };
 

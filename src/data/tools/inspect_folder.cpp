@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // A folder of training files, or of files to be ingested: one row each.
 #include <algorithm>
+#include <list>
 #include <map>
 #include <optional>
 #include <set>
@@ -9,6 +10,7 @@
 #include "core/printable.h"
 #include "core/process/host.h"
 #include "core/text.h"
+#include "data/datasets/doubled_times.h"
 #include "data/datasets/field_file.h"
 #include "data/formats/array_file.h"
 #include "data/tools/inspect_fields.h"
@@ -25,6 +27,7 @@ struct FolderRow {
   std::string format, variables, problem;
   std::set<int64_t> times;
   Calendar calendar = Calendar::ProlepticGregorian;
+  std::optional<FieldFacts> training = {};
 };
 
 // A few names, and the number of the others.
@@ -44,6 +47,7 @@ FolderRow row_of_training_file(const fs::path& path) {
   if (facts.channel_names.empty()) row.variables = cat(facts.channels, " channels");
   row.times.insert(facts.time.begin(), facts.time.end());
   row.calendar = parse_calendar(facts.calendar);
+  row.training = facts;
   return row;
 }
 
@@ -117,6 +121,7 @@ std::string inspect_folder(const fs::path& folder, const InspectOptions& options
   observe::Table table({{"file"}, {"format"}, {"bytes", observe::Align::Right}, {"variables"}, {"times"}});
   FolderReading reading(options.helper);
   std::map<Calendar, std::set<int64_t>> times;
+  std::list<FieldFacts> training;  // its places stay
   size_t rows = 0, others = 0;
   for (const auto& entry : entries) {
     const auto row = rows < kMostFiles ? reading.row(entry) : std::nullopt;
@@ -125,6 +130,7 @@ std::string inspect_folder(const fs::path& folder, const InspectOptions& options
       continue;
     }
     ++rows;
+    if (row->training) training.push_back(*row->training);
     times[row->calendar].insert(row->times.begin(), row->times.end());
     table.add_row({printable(entry.path().filename().string()), row->format,
                    entry.is_regular_file() ? format_bytes(entry.file_size()) : "", row->variables,
@@ -135,6 +141,9 @@ std::string inspect_folder(const fs::path& folder, const InspectOptions& options
   for (const auto& [calendar, all] : times) {
     if (!all.empty() && rows > 1) text += cat("times of all files: ", times_text({all.begin(), all.end()}, calendar), "\n");
   }
+  std::vector<const FieldFacts*> all;
+  for (const auto& facts : training) all.push_back(&facts);
+  if (const std::string doubled = doubled_times_text(all); !doubled.empty()) text += cat("warning: ", doubled, "\n");
   return text;
 }
 

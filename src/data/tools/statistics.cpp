@@ -9,6 +9,7 @@
 #include "core/process/host.h"
 #include "core/process/thread_pool.h"
 #include "core/text.h"
+#include "data/datasets/doubled_times.h"
 #include "data/datasets/field_source.h"
 #include "data/formats/npy_file.h"
 #include "data/sample/calendar.h"
@@ -173,6 +174,7 @@ double RunningMoments::std() const { return count_ == 0 ? 0.0 : std::sqrt(square
 
 std::vector<std::string> FolderStatistics::warnings() const {
   std::vector<std::string> lines;
+  if (!doubled_times.empty()) lines.push_back(doubled_times);
   for (size_t c = 0; c < moments.size(); ++c) {
     for (const float value : {moments[c].min(), moments[c].max()}) {
       if (is_usual_fill(value)) lines.push_back(undeclared_fill_line(channels[c], value));
@@ -185,6 +187,9 @@ FolderStatistics compute_statistics(const std::filesystem::path& folder, const S
   const std::vector<OpenYear> years = open_years(folder, options);
   const FieldFacts& facts = years.front().file->facts();
   FolderStatistics statistics = empty_statistics(facts);
+  std::vector<const FieldFacts*> all;
+  for (const OpenYear& year : years) all.push_back(&year.file->facts());
+  statistics.doubled_times = doubled_times_text(all);
   for (const OpenYear& year : years) {
     require_one_kind(year.file->facts(), facts);
     statistics.steps += year.file->facts().steps;

@@ -41,7 +41,10 @@ struct FolderStatistics {
   std::array<int64_t, 12> month_steps{};  // steps of each month
   int64_t num_files = 0, steps = 0, height = 0, width = 0;
 
-  // A line for each channel that has a value which usually stands for a missing one, and which no attribute declares.
+  std::string doubled_times;  // the warning where two files hold the same times
+
+  // That warning, and a line for each channel that has a value which usually stands for a missing one, and which no attribute
+  // declares.
   std::vector<std::string> warnings() const;
 };
 
