@@ -2,6 +2,7 @@
 // The executable `welkin`. It is linked to neither torch nor libwelkin.so: it finds its place among the processes of a run, takes
 // its cores, finds the torch wheel, sets the variables that torch's libraries read while loading, loads both and calls
 // welkin_main (apps/welkin.cpp). `welkin launch` and `welkin doctor` need no torch and end here.
+#include <fcntl.h>
 #include <unistd.h>
 
 #include <csignal>
@@ -124,9 +125,17 @@ int end_process(int code) {
   return code;
 }
 
+// A file that got the number of a closed stream would get what is written to that stream.
+void open_closed_streams() {
+  for (const int stream : {STDIN_FILENO, STDOUT_FILENO, STDERR_FILENO}) {
+    if (::fcntl(stream, F_GETFD) < 0 && ::open("/dev/null", O_RDWR) < 0) _exit(static_cast<int>(welkin::ExitCode::Other));
+  }
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
+  open_closed_streams();
   std::signal(SIGPIPE, SIG_IGN);  // `| head`: a reader that goes away ends its output, not the run
   hold_announcements(argc, argv);
   try {

@@ -39,6 +39,17 @@ class ClosedOutput(BadInputCase):
         self.assertEqual(done.stdout.splitlines()[-1], str(DONE), done.stdout)
         self.assertTrue((self.run_folder / "checkpoints/step_4/index.json").exists())
 
+    def test_streams_that_were_never_open(self):
+        """As a daemon's: no file of the run gets their numbers, and with them what is written there."""
+        words = self.train_command({**FIELDS, "data_loader_config": "synthetic"})[1:]
+        line = f'{BINARY} --bind off {" ".join(words)} <&- >&- 2>&-'
+        self.assertEqual(subprocess.run(["bash", "-c", line], timeout=60, cwd=self.root, check=False).returncode, DONE)
+        for path in self.run_folder.rglob("*"):
+            if path.is_file() and path.name != "out.log":
+                self.assertNotIn(b"Avg val loss", path.read_bytes(), path)
+        done = self.run_command([BINARY, "report", self.run_folder, "--output", self.root / "report.html"])
+        self.assertEqual(done.returncode, DONE, done.stderr)
+
     def test_results_on_standard_output(self):
         line = f'{" ".join(self.train_command(FIELDS, "--dry_run"))} | true; echo ${{PIPESTATUS[0]}}'
         done = subprocess.run(["bash", "-c", line], capture_output=True, text=True, timeout=60, cwd=self.root)
