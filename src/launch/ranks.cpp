@@ -224,6 +224,10 @@ void place_on_nodes(const Reader& reader, const Found& found, RankInfo& place) {
   }
   const int64_t even = std::max<int64_t>(1, place.world_size / place.num_nodes);
   place.local_size = local_size ? local_size->value : even;
+  if (place.local_size == 0) {
+    throw ConfigError("launch", cat("a node without processes is impossible: ", local_size->variable, "=0"),
+                      "Unset what is left over from another launcher");
+  }
   if (!num_nodes && local_size && local_size->value > 0) {
     place.num_nodes = (place.world_size + place.local_size - 1) / place.local_size;
   }

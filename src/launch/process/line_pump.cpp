@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "launch/process/line_pump.h"
 
+#include <poll.h>
 #include <unistd.h>
 
 #include <array>
@@ -16,6 +17,11 @@ void write_or_drop(int target, std::string_view bytes) {
   while (!bytes.empty()) {
     const ssize_t written = write(target, bytes.data(), bytes.size());
     if (written < 0 && errno == EINTR) continue;
+    if (written < 0 && errno == EAGAIN) {  // a terminal that others use, too, may be set not to block
+      pollfd room{.fd = target, .events = POLLOUT, .revents = 0};
+      ::poll(&room, 1, -1);
+      continue;
+    }
     if (written <= 0) return;
     bytes.remove_prefix(static_cast<size_t>(written));
   }

@@ -152,6 +152,9 @@ TEST_P(BrokenRanks, NameTheVariables) { EXPECT_THAT(error_in(GetParam().variable
 INSTANTIATE_TEST_SUITE_P(
     Environments, BrokenRanks,
     testing::Values(
+        Row{"a_node_without_processes",
+            {{"WORLD_SIZE", "2"}, {"RANK", "0"}, {"LOCAL_WORLD_SIZE", "0"}},
+            "a node without processes is impossible: LOCAL_WORLD_SIZE=0"},
         Row{"size_without_rank",
             {{"WORLD_SIZE", "4"}},
             "[launch] rank or world size of this process is missing: WORLD_SIZE=4, RANK is not set. Set both, or unset "
