@@ -96,6 +96,7 @@ class RunCheckpoints {
   void load(const Checkpoint& checkpoint);
   void load_imported(const Checkpoint& checkpoint);
   bool take_carried();
+  int64_t step_in_epoch(const CheckpointIndex& index) const;
   void go_on_from(const CheckpointIndex& index);
   void load_optimizer(const Checkpoint& checkpoint, const CheckpointGroup& group);
 

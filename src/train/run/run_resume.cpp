@@ -145,8 +145,23 @@ void RunCheckpoints::load(const Checkpoint& checkpoint) {
   }
 }
 
+// The samples of an epoch have one order for batches of every size.
+int64_t RunCheckpoints::step_in_epoch(const CheckpointIndex& index) const {
+  const int64_t before = index.loader.global_batch_size, now = config_.loop.global_batch_size;
+  const int64_t samples = index.loader.samples_in_epoch;
+  if (before == now || before == 0) return index.position.step_in_epoch;
+  if (samples >= state_.length.samples) return state_.length.steps_per_epoch;
+  if (samples % now == 0) return std::min(samples / now, state_.length.steps_per_epoch);
+  throw ConfigError(
+      "run",
+      cat("no batch begins where the checkpoint stands in its epoch: samples done=", samples, ", global_batch_size=", now,
+          ", before=", before),
+      "Go on with the batch size before, or with one that divides these samples; at the end of an epoch any will do");
+}
+
 void RunCheckpoints::go_on_from(const CheckpointIndex& index) {
   state_.position = index.position;
+  state_.position.step_in_epoch = step_in_epoch(index);
   state_.validation_loss = index.validation_loss;
   load_judgement(index);
   setup_.counter.fill_(state_.position.iteration);

@@ -12,6 +12,7 @@
 #include "core/error.h"
 #include "number_close.h"
 #include "tiny_run.h"
+#include "train/checkpoint/checkpoint.h"
 #include "train/run/nonfinite_watch.h"
 
 namespace welkin::train {
@@ -267,6 +268,24 @@ TEST(Trainer, AFolderOfAnotherConfigurationIsAnErrorUnlessResumed) {
   EXPECT_THAT(text, HasSubstr("--run_num"));
   config.loop.resume = true;
   EXPECT_THAT(run_tiny(config, {}).log, HasSubstr("The resumed run had another configuration"));
+}
+
+// Thirteen batches of 4 are two epochs of 20 samples and 12 samples more.
+TEST(Trainer, AResumedRunWithBatchesOfAnotherSizeGoesOnAtTheSameSample) {
+  const ScratchFolder folder;
+  config::RunConfig config = tiny_config(folder.path());
+  run_tiny(config, {});
+  config.loop.resume = true;
+  config.loop.num_iters = 14;
+  config.loop.global_batch_size = 8;
+  EXPECT_THAT(
+      error_text<ConfigError>([&] { run_tiny(config, {}); }),
+      HasSubstr("no batch begins where the checkpoint stands in its epoch: samples done=12, global_batch_size=8, before=4."));
+  config.loop.global_batch_size = 6;
+  const TinyOutcome outcome = run_tiny(config, {});
+  const RunPosition position = Checkpoint(outcome.run.folder / "checkpoints" / "step_14").index().position;
+  EXPECT_EQ(position.epoch, 3);  // the epoch had one batch of 6 left, and leaves a last one of 2 out
+  EXPECT_EQ(position.step_in_epoch, 0);
 }
 
 TEST(Trainer, ARepeatedRunMovesTheEarlierCheckpointsAside) {
