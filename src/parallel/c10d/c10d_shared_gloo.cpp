@@ -69,18 +69,17 @@ class LeavingMessage : public LeftMessage {
 
 class ArrivingMessage : public c10d::Work {
  public:
-  ArrivingMessage(Messages messages, at::Tensor values, int64_t from)
-      : messages_(std::move(messages)), values_(std::move(values)), from_(from), number_(messages_->expect(from)) {}
+  ArrivingMessage(Messages messages, int64_t from, uint32_t number)
+      : messages_(std::move(messages)), from_(from), number_(number) {}
   bool isCompleted() override { return is_here_; }
   bool wait(std::chrono::milliseconds /*timeout*/) override {
-    if (!is_here_) messages_->take(from_, number_, bytes_in(values_), static_cast<int64_t>(values_.nbytes()));
+    if (!is_here_) messages_->await_received(from_, number_);
     is_here_ = true;
     return true;
   }
 
  private:
   Messages messages_;
-  at::Tensor values_;
   int64_t from_;
   uint32_t number_;
   bool is_here_ = false;
@@ -258,7 +257,10 @@ SharedGloo::WorkPtr SharedGloo::send(std::vector<at::Tensor>& tensors, int to, i
 
 SharedGloo::WorkPtr SharedGloo::recv(std::vector<at::Tensor>& tensors, int from, int tag) {
   if (!carries(tensors, tag)) return DirectGloo::recv(tensors, from, tag);
-  return c10::make_intrusive<ArrivingMessage>(shared_->messages, tensors[0], from);
+  const at::Tensor& values = tensors[0];
+  const uint32_t number = shared_->messages->receive(from, bytes_in(values), static_cast<int64_t>(values.nbytes()),
+                                                     std::make_shared<const at::Tensor>(values));
+  return c10::make_intrusive<ArrivingMessage>(shared_->messages, from, number);
 }
 
 }  // namespace welkin::parallel

@@ -9,17 +9,20 @@
 namespace welkin::parallel {
 namespace {
 
-// A sleeper is woken by what it waits for. After this long it looks whether that can still come.
-constexpr std::chrono::milliseconds kLookAfter{20};
+// A sleeper is woken by what it waits for. After this long it looks whether that can still come, or whether others wait for it.
+constexpr std::chrono::milliseconds kLookAfter{20}, kDoAfter{2};
 
 }  // namespace
 
+void MemberWait::await(SharedWord& word, uint32_t count, int64_t member, Time end) const { await(word, count, member, end, {}); }
+
 // What a member has left before it ended counts, so it is looked at once more.
-void MemberWait::await(SharedWord& word, uint32_t count, int64_t member, Time end) const {
+void MemberWait::await(SharedWord& word, uint32_t count, int64_t member, Time end, const std::function<void()>& meanwhile) const {
   if (word.has_reached(count)) return;
-  while (!word.wait(count, kLookAfter)) {
+  while (!word.wait(count, meanwhile ? kDoAfter : kLookAfter)) {
     const std::string why = reason_to_end(member, end);
     if (!why.empty() && !word.has_reached(count)) throw std::runtime_error(why);
+    if (meanwhile) meanwhile();
   }
 }
 

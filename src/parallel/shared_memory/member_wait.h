@@ -29,6 +29,8 @@ class MemberWait {
   // Returns when the word of a member has reached the count. std::runtime_error where the member or the group has ended before,
   // or at `end`.
   void await(SharedWord& word, uint32_t count, int64_t member, Time end) const;
+  // The same for somebody who has other things to do, every few milliseconds.
+  void await(SharedWord& word, uint32_t count, int64_t member, Time end, const std::function<void()>& meanwhile) const;
 
   // From any thread: calls under way end with an error.
   void stop() { is_stopped_ = true; }

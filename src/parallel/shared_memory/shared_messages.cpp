@@ -35,7 +35,7 @@ SharedMessages::~SharedMessages() {
       let_go();
       if (outgoing_[place].on_its_way.empty()) continue;
       if (std::uncaught_exceptions() > 0 || segment_->has_failed(segment_->member())) throw std::runtime_error("given up");
-      wait_.await(mailbox_to(to).taken, outgoing_[place].sent, to, end);
+      await(mailbox_to(to).taken, outgoing_[place].sent, to, end);
     }
   } catch (const std::exception&) {
     segment_->fail();
@@ -50,6 +50,13 @@ void SharedMessages::guarded(Run run) {
     segment_->fail();
     throw;
   }
+}
+
+// Members that wait for their messages to be taken may wait for each other: each takes what has arrived meanwhile.
+void SharedMessages::await(SharedWord& word, uint32_t number, int64_t member, MemberWait::Time end) {
+  if (word.has_reached(number)) return;
+  receive_arrived();
+  wait_.await(word, number, member, end, [this] { receive_arrived(); });
 }
 
 // A copy where the kernel cannot read the memory itself, such as a device's driver's.
@@ -107,13 +114,24 @@ void SharedMessages::let_go() {
 bool SharedMessages::is_taken(int64_t to, uint32_t number) const { return mailbox_to(to).taken.has_reached(number); }
 
 void SharedMessages::await_taken(int64_t to, uint32_t number) {
-  guarded([&] { wait_.await(mailbox_to(to).taken, number, to, wait_.end_of_call()); });
+  guarded([&] { await(mailbox_to(to).taken, number, to, wait_.end_of_call()); });
   let_go();
 }
 
-uint32_t SharedMessages::expect(int64_t from) {
+uint32_t SharedMessages::receive(int64_t from, std::byte* values, int64_t bytes, std::shared_ptr<const void> owner) {
   const std::lock_guard lock(mutex_);
-  return ++incoming_[static_cast<size_t>(from)].expected;
+  Incoming& in = incoming_[static_cast<size_t>(from)];
+  in.to_come.push_back({.owner = std::move(owner), .values = values, .bytes = bytes});
+  return ++in.expected;
+}
+
+void SharedMessages::await_received(int64_t from, uint32_t number) {
+  guarded([&] {
+    await(mailbox_from(from).posted, number, from, wait_.end_of_call());
+    const std::lock_guard lock(mutex_);
+    receive_arrived(from);
+  });
+  let_go();
 }
 
 void SharedMessages::read(int64_t from, uint64_t address, std::byte* to, int64_t bytes) const {
@@ -132,26 +150,30 @@ SharedMessages::Letter SharedMessages::letter_of(int64_t from, uint32_t number) 
   return letter;
 }
 
+void SharedMessages::receive_arrived() {
+  const std::lock_guard lock(mutex_);
+  for (size_t from = 0; from < incoming_.size(); ++from) receive_arrived(static_cast<int64_t>(from));
+}
+
 // What a sender that has failed left may be freed, and other values stand there: so it is asked behind the copy.
-void SharedMessages::take(int64_t from, uint32_t number, std::byte* values, int64_t bytes) {
-  guarded([&] {
-    wait_.await(mailbox_from(from).posted, number, from, wait_.end_of_call());
+void SharedMessages::receive_arrived(int64_t from) {
+  Incoming& in = incoming_[static_cast<size_t>(from)];
+  while (!in.to_come.empty()) {
+    const uint32_t number = in.expected - static_cast<uint32_t>(in.to_come.size() - 1);
+    if (!mailbox_from(from).posted.has_reached(number)) return;
+    const Arriving& arriving = in.to_come.front();
     const Letter letter = letter_of(from, number);
-    if (letter.bytes == bytes && bytes > 0) read(from, letter.address, values, bytes);
+    if (letter.bytes == arriving.bytes && letter.bytes > 0) read(from, letter.address, arriving.values, letter.bytes);
     if (segment_->has_failed(from)) {
       throw std::runtime_error(cat("Connection closed by peer: the member at place ", from, " has failed"));
     }
-    if (letter.bytes != bytes) {
+    if (letter.bytes != arriving.bytes) {
       throw std::runtime_error(
-          cat("the member at place ", from, " sends ", letter.bytes, " bytes, and ", bytes, " are expected"));
+          cat("the member at place ", from, " sends ", letter.bytes, " bytes, and ", arriving.bytes, " are expected"));
     }
-    const std::lock_guard lock(mutex_);
-    Incoming& in = incoming_[static_cast<size_t>(from)];
-    in.beyond.insert(number);
-    while (in.beyond.erase(in.taken + 1) > 0) ++in.taken;
-    mailbox_from(from).taken.raise(in.taken);
-  });
-  let_go();
+    in.to_come.pop_front();
+    mailbox_from(from).taken.raise(number);
+  }
 }
 
 }  // namespace welkin::parallel

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Messages between two members of a group on one host: the sender leaves in a mailbox where its bytes are, and the receiver
-// copies them from the sender's memory (member_memory.h) when it waits for them. No thread carries them.
+// copies them from the sender's memory (member_memory.h) when it waits for any message. No thread carries them.
 #pragma once
 
 #include <chrono>
@@ -9,7 +9,6 @@
 #include <deque>
 #include <memory>
 #include <mutex>
-#include <set>
 #include <vector>
 
 #include "parallel/shared_memory/member_wait.h"
@@ -36,10 +35,10 @@ class SharedMessages {
   bool is_taken(int64_t to, uint32_t number) const;
   void await_taken(int64_t to, uint32_t number);
 
-  // The number of the next message from a member.
-  uint32_t expect(int64_t from);
-  // Waits for this message, of `bytes`, and copies it.
-  void take(int64_t from, uint32_t number, std::byte* values, int64_t bytes);
+  // The next message from a member, of `bytes`, will be copied to `values`, which `owner` keeps. Does not wait. Returns its
+  // number.
+  uint32_t receive(int64_t from, std::byte* values, int64_t bytes, std::shared_ptr<const void> owner);
+  void await_received(int64_t from, uint32_t number);
 
  private:
   // As receivers read them.
@@ -58,10 +57,14 @@ class SharedMessages {
     // many follow.
     std::vector<std::vector<Letter>> rings;
   };
+  struct Arriving {
+    std::shared_ptr<const void> owner;
+    std::byte* values = nullptr;
+    int64_t bytes = 0;
+  };
   struct Incoming {
     uint32_t expected = 0;
-    uint32_t taken = 0;         // this one and all before
-    std::set<uint32_t> beyond;  // taken, too
+    std::deque<Arriving> to_come;  // the last of those expected
   };
 
   template <typename Run>
@@ -69,6 +72,9 @@ class SharedMessages {
   Leaving readable(const std::byte* values, int64_t bytes, std::shared_ptr<const void> owner) const;
   static void write_letter(Outgoing& out, Mailbox& mailbox);
   void let_go();
+  void receive_arrived();
+  void receive_arrived(int64_t from);
+  void await(SharedWord& word, uint32_t number, int64_t member, MemberWait::Time end);
   void read(int64_t from, uint64_t address, std::byte* to, int64_t bytes) const;
   Letter letter_of(int64_t from, uint32_t number) const;
   Mailbox& mailbox_to(int64_t to) const { return segment_->mailbox(segment_->member(), to); }

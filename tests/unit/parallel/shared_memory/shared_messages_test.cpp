@@ -31,12 +31,20 @@ struct Correspondent {
     const auto owner = std::make_shared<Words>(std::move(values));
     return messages->send(to, reinterpret_cast<const std::byte*>(owner->data()), bytes_of(*owner), owner);
   }
-  Words take(int64_t from, uint32_t number, size_t count) {
-    Words values(count);
-    messages->take(from, number, reinterpret_cast<std::byte*>(values.data()), bytes_of(values));
-    return values;
+  // A message that is expected.
+  struct Coming {
+    std::shared_ptr<Words> words;
+    uint32_t number = 0;
+  };
+  Coming expect(int64_t from, size_t count) {
+    const auto words = std::make_shared<Words>(count);
+    return {words, messages->receive(from, reinterpret_cast<std::byte*>(words->data()), bytes_of(*words), words)};
   }
-  Words receive(int64_t from, size_t count) { return take(from, messages->expect(from), count); }
+  Words take(int64_t from, const Coming& coming) {
+    messages->await_received(from, coming.number);
+    return *coming.words;
+  }
+  Words receive(int64_t from, size_t count) { return take(from, expect(from, count)); }
 
   static int64_t bytes_of(const Words& values) { return static_cast<int64_t>(sizeof(int32_t) * values.size()); }
 
@@ -95,22 +103,39 @@ TEST(SharedMessages, ArriveInTheirOrderBetweenAllMembers) {
   }
 }
 
-// Receives are posted ahead, and the last is needed first. Those before it count as taken when all before them are.
-TEST(SharedMessages, AreTakenInAnyOrder) {
+// Receives are posted ahead, and the last is needed first: those before it are taken, too.
+TEST(SharedMessages, AreTakenInTheirOrderWhicheverIsAwaited) {
   const auto all = correspondents(2);
-  std::vector<uint32_t> sent, expected;
+  std::vector<uint32_t> sent;
+  std::vector<Correspondent::Coming> expected;
   for (int32_t i = 0; i < 5; ++i) sent.push_back(all[0]->send(1, {i, 10 * i}));
-  for (int32_t i = 0; i < 5; ++i) expected.push_back(all[1]->messages->expect(0));
-  const auto taken = [&] {
-    return std::ranges::count_if(sent, [&](uint32_t number) { return all[0]->messages->is_taken(1, number); });
-  };
-  std::vector<int64_t> counts;
-  for (const size_t i : {4U, 1U, 0U, 3U, 2U}) {
-    EXPECT_EQ(all[1]->take(0, expected[i], 2), (Words{static_cast<int32_t>(i), 10 * static_cast<int32_t>(i)}));
-    counts.push_back(taken());
+  for (int32_t i = 0; i < 5; ++i) expected.push_back(all[1]->expect(0, 2));
+  EXPECT_FALSE(all[0]->messages->is_taken(1, sent[0]));
+  EXPECT_EQ(all[1]->take(0, expected[2]), (Words{2, 20}));
+  EXPECT_TRUE(all[0]->messages->is_taken(1, sent[2]));
+  for (const size_t i : {4U, 0U, 1U, 3U}) {
+    EXPECT_EQ(all[1]->take(0, expected[i]), (Words{static_cast<int32_t>(i), 10 * static_cast<int32_t>(i)}));
   }
-  EXPECT_THAT(counts, testing::ElementsAre(0, 0, 2, 2, 5));
   all[0]->messages->await_taken(1, sent.back());
+}
+
+// Each sends to the next one, expects something of the one before, and waits for its own message to be taken first.
+TEST(SharedMessages, AreTakenByMembersThatWaitForTheirOwn) {
+  constexpr int64_t kMembers = 3;
+  const auto all = correspondents(kMembers);
+  std::vector<std::jthread> threads;
+  for (int64_t own = 0; own < kMembers; ++own) {
+    threads.emplace_back([&, own] {
+      Correspondent& member = *all[static_cast<size_t>(own)];
+      const int64_t next = (own + 1) % kMembers, previous = (own + kMembers - 1) % kMembers;
+      for (int32_t turn = 0; turn < 20; ++turn) {
+        const uint32_t sent = member.send(next, {static_cast<int32_t>(own), turn});
+        const Correspondent::Coming coming = member.expect(previous, 2);
+        member.messages->await_taken(next, sent);
+        EXPECT_EQ(member.take(previous, coming), (Words{static_cast<int32_t>(previous), turn}));
+      }
+    });
+  }
 }
 
 // The sender does nothing more, and no message is lost.
@@ -181,7 +206,8 @@ TEST(SharedMessages, GoFromMemoryThatOthersCannotRead) {
   Words source(20'000, 5), values(source.size());
   sender.send(1, reinterpret_cast<const std::byte*>(source.data()), Correspondent::bytes_of(source), nullptr);
   std::ranges::fill(source, 6);
-  receiver.take(0, receiver.expect(0), reinterpret_cast<std::byte*>(values.data()), Correspondent::bytes_of(values));
+  receiver.await_received(
+      0, receiver.receive(0, reinterpret_cast<std::byte*>(values.data()), Correspondent::bytes_of(values), nullptr));
   EXPECT_EQ(values, Words(source.size(), 5));
 }
 
