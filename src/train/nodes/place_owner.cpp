@@ -65,6 +65,12 @@ void sign_place(const fs::path& place, const RunName& owner) {
   write_file_atomically(place / kOwnerFile, name.dump(-1, ' ', false, kReplace) + "\n");
 }
 
-bool is_own(const RunName& owner, const RunName& own) { return own.id.empty() ? owner.folder == own.folder : owner.id == own.id; }
+// A folder that was moved has its id, and so has a copy: the place is the original's as long as that is there.
+bool is_own(const RunName& owner, const RunName& own) {
+  if (own.id.empty()) return owner.folder == own.folder;
+  if (owner.id != own.id) return false;
+  std::error_code unknown;
+  return owner.folder == own.folder || fs::equivalent(owner.folder, own.folder, unknown) || run_id_in(owner.folder) != own.id;
+}
 
 }  // namespace welkin::train

@@ -28,6 +28,21 @@ TEST(PlaceOwner, IsKnownByItsIdOrByItsFolder) {
   EXPECT_FALSE(is_own(owner, {.id = draw_run_id(), .folder = owner.folder}));  // an earlier run of the folder
 }
 
+TEST(PlaceOwner, IsTheOriginalAsLongAsItIsThere) {
+  const ScratchFolder folder;
+  const RunName original{.id = draw_run_id(), .folder = folder / "original"}, copy{.id = original.id, .folder = folder / "copy"};
+  for (const RunName& run : {original, copy}) {
+    std::filesystem::create_directory(run.folder);
+    write_run_id(run.folder, run.id);
+  }
+  std::filesystem::create_directory_symlink(original.folder, folder / "link");
+  EXPECT_TRUE(is_own(original, original));
+  EXPECT_TRUE(is_own(original, {.id = original.id, .folder = folder / "link"}));
+  EXPECT_FALSE(is_own(original, copy));
+  std::filesystem::remove_all(original.folder);
+  EXPECT_TRUE(is_own(original, copy));
+}
+
 TEST(PlaceOwner, MayComeFromAPathThatIsNoUtf8) {
   const ScratchFolder folder;
   const std::string id = draw_run_id();
