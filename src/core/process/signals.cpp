@@ -66,6 +66,9 @@ void InterruptWatch::watch_all() {
 
 void InterruptWatch::watch(size_t index) {
   if (former_[index]) return;
+  struct sigaction present {};
+  sigaction(kWatched[index], nullptr, &present);
+  if (kWatched[index] == SIGHUP && present.sa_handler == SIG_IGN) return;  // NOLINT: nohup has asked for it
   struct sigaction action {};
   action.sa_sigaction = welkin_on_interrupt;  // NOLINT: the signal interface
   sigemptyset(&action.sa_mask);

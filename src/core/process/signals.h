@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// SIGINT, and SIGTERM and SIGUSR1 of schedulers. The first signal sets a flag that the trainer polls between steps. The second
-// ends the process at once, with exit code 130.
+// SIGINT, SIGTERM and SIGUSR1 of schedulers, and SIGHUP of a terminal that closes. The first signal sets a flag that the trainer
+// polls between steps. The second ends the process at once, with exit code 130.
 #pragma once
 
 #include <array>
@@ -23,17 +23,17 @@ class InterruptWatch {
   InterruptWatch(const InterruptWatch&) = delete;
   InterruptWatch& operator=(const InterruptWatch&) = delete;
 
-  // Watches all three from now on. Signals that Requeue has seen stay.
+  // Watches all of them from now on. Signals that Requeue has seen stay.
   void watch_all();
 
   // Acts as if this signal had arrived. Any thread.
   void request(int number);
 
   bool requested() const { return signal_number() != 0; }
-  int signal_number() const;  // SIGINT, SIGTERM or SIGUSR1; 0 before the first
+  int signal_number() const;  // 0 before the first
 
  private:
-  static constexpr std::array kWatched{SIGINT, SIGTERM, SIGUSR1};
+  static constexpr std::array kWatched{SIGINT, SIGTERM, SIGUSR1, SIGHUP};
   void watch(size_t index);
 
   std::array<std::optional<struct sigaction>, kWatched.size()> former_{};  // of those that are watched

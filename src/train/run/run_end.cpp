@@ -14,7 +14,18 @@ namespace welkin::train {
 namespace {
 
 const char* cause_of_stop(int signal) {
-  return signal == 0 ? "the time limit" : signal == SIGINT ? "SIGINT" : signal == SIGUSR1 ? "SIGUSR1" : "SIGTERM";
+  switch (signal) {
+    case 0:
+      return "the time limit";
+    case SIGINT:
+      return "SIGINT";
+    case SIGUSR1:
+      return "SIGUSR1";
+    case SIGHUP:
+      return "SIGHUP";
+    default:
+      return "SIGTERM";
+  }
 }
 
 double in_hundredths(double seconds) { return std::round(seconds * 100) / 100; }

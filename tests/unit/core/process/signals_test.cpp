@@ -22,6 +22,21 @@ TEST(InterruptWatch, TheFirstSignalSetsTheFlag) {
   EXPECT_EQ(watch.signal_number(), SIGTERM);
 }
 
+TEST(InterruptWatch, ATerminalThatClosesIsHeardUnlessItIsIgnored) {
+  {
+    const InterruptWatch watch;
+    raise(SIGHUP);
+    EXPECT_EQ(watch.signal_number(), SIGHUP);
+  }
+  std::signal(SIGHUP, SIG_IGN);  // as nohup does
+  {
+    const InterruptWatch watch;
+    raise(SIGHUP);
+    EXPECT_FALSE(watch.requested());
+  }
+  EXPECT_EQ(std::signal(SIGHUP, SIG_DFL), SIG_IGN);
+}
+
 TEST(InterruptWatch, TheSameEventTwiceCountsOnce) {
   const InterruptWatch watch;
   raise(SIGINT);
