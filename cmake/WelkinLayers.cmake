@@ -92,8 +92,8 @@ function(welkin_layer name)
   endforeach()
 endfunction()
 
-# The time limits end tests that hang, and no test that is slow. What every test finds in its environment: the built binary, the sources, and the shared data where a machine has it. glibc fills memory that
-# is freed, so that whoever looks at it afterwards fails.
+# The time limits end tests that hang, and no test that is slow. What every test finds in its environment: the built binary, the sources, and
+# the shared data where a machine has it. glibc fills memory that is freed, so that whoever looks at it afterwards fails.
 function(welkin_test_properties test label timeout)
   set_tests_properties(${test} PROPERTIES LABELS ${label} TIMEOUT ${timeout} SKIP_RETURN_CODE 77 ENVIRONMENT
     "GOMP_SPINCOUNT=0;MALLOC_PERTURB_=165;XDG_CACHE_HOME=${CMAKE_BINARY_DIR}/test-cache;WELKIN_BINARY=${CMAKE_BINARY_DIR}/welkin;WELKIN_SOURCE_DIR=${CMAKE_SOURCE_DIR};WELKIN_TEST_PYTHON=${WELKIN_TEST_PYTHON}")

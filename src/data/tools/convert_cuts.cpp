@@ -13,7 +13,7 @@
 namespace welkin::data {
 namespace {
 
-// Names of axes of one meaning; the first one stands for all. As the readers of fields know them (datasets/field_file.cpp).
+// Names of axes of one meaning; the first one stands for all.
 constexpr std::array<std::array<std::string_view, 4>, 4> kAxisWords{{{"time", "t", "valid_time", "times"},
                                                                      {"channel", "channels", "variable", "variables"},
                                                                      {"latitude", "lat", "nav_lat", "y"},
@@ -28,7 +28,7 @@ std::string common_name(const std::string& name) {
   return name;
 }
 
-size_t entries_of(const AttributeValue& value) {
+size_t num_entries(const AttributeValue& value) {
   return std::visit([](const auto& entries) { return entries.size(); }, value);
 }
 
@@ -188,7 +188,7 @@ void RegionCuts::cut_attributes(const ArrayFacts& facts, Attributes& attributes)
     if (name == "periodic" || (is_unclear && name != "vector_channels" && !is_of_channels(name))) continue;
     if (name == "vector_channels") {
       if (!renumber(value, begin, end)) lost.push_back(name);
-    } else if (entries_of(value) == static_cast<size_t>(facts.shape[*channels])) {
+    } else if (num_entries(value) == static_cast<size_t>(facts.shape[*channels])) {
       std::visit([&](auto& entries) { entries = {entries.begin() + begin, entries.begin() + end}; }, value);
     }
   }

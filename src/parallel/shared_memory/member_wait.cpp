@@ -14,8 +14,6 @@ constexpr std::chrono::milliseconds kLookAfter{20}, kDoAfter{2};
 
 }  // namespace
 
-void MemberWait::await(SharedWord& word, uint32_t count, int64_t member, Time end) const { await(word, count, member, end, {}); }
-
 // What a member has left before it ended counts, so it is looked at once more.
 void MemberWait::await(SharedWord& word, uint32_t count, int64_t member, Time end, const std::function<void()>& meanwhile) const {
   if (word.has_reached(count)) return;

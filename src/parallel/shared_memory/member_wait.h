@@ -27,10 +27,8 @@ class MemberWait {
   // When a call that begins now has to be over.
   Time end_of_call() const { return std::chrono::steady_clock::now() + limits_.deadline; }
   // Returns when the word of a member has reached the count. std::runtime_error where the member or the group has ended before,
-  // or at `end`.
-  void await(SharedWord& word, uint32_t count, int64_t member, Time end) const;
-  // The same for somebody who has other things to do, every few milliseconds.
-  void await(SharedWord& word, uint32_t count, int64_t member, Time end, const std::function<void()>& meanwhile) const;
+  // or at `end`. Every few milliseconds it does what is to be done `meanwhile`.
+  void await(SharedWord& word, uint32_t count, int64_t member, Time end, const std::function<void()>& meanwhile = {}) const;
 
   // From any thread: calls under way end with an error.
   void stop() { is_stopped_ = true; }

@@ -17,6 +17,8 @@
 #include <thread>
 #include <vector>
 
+#include "shared_memory/call_error.h"
+
 namespace welkin::parallel {
 namespace {
 
@@ -198,16 +200,6 @@ constexpr int64_t kNoProcess = 1 << 30;
 // As memory of a device's driver is, whose owner finds out.
 TEST(SharedCalls, GoThroughBuffersWhereTheMemoryOfOneCannotBeRead) {
   check_long_messages(3, [](int64_t member) { return member == 1 ? Processes(3, kNoProcess) : Processes(3, ::getpid()); });
-}
-
-template <typename Call>
-std::string error_of(Call call) {
-  try {
-    call();
-  } catch (const std::runtime_error& error) {
-    return error.what();
-  }
-  return "no error";
 }
 
 void sum(Member& own, int64_t count) {

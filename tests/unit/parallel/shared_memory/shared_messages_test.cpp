@@ -13,6 +13,8 @@
 #include <stdexcept>
 #include <thread>
 
+#include "shared_memory/call_error.h"
+
 namespace welkin::parallel {
 namespace {
 
@@ -68,16 +70,6 @@ Words words_of(int64_t from, int64_t to, int64_t number) {
   Words values(number % 7 == 3 ? 0 : random() % 3000);
   std::iota(values.begin(), values.end(), static_cast<int32_t>(random() % 1000));
   return values;
-}
-
-template <typename Call>
-std::string error_of_message(Call call) {
-  try {
-    call();
-  } catch (const std::runtime_error& error) {
-    return error.what();
-  }
-  return "no error";
 }
 
 TEST(SharedMessages, ArriveInTheirOrderBetweenAllMembers) {
@@ -171,29 +163,28 @@ TEST(SharedMessages, OfOneThatFailedAreRefused) {
   all[0]->send(1, {1, 2, 3});
   all[0]->segment->fail();
   all[0]->messages.reset();  // does not wait
-  EXPECT_THAT(error_of_message([&] { all[1]->receive(0, 3); }), HasSubstr("the member at place 0 has failed"));
-  EXPECT_THAT(error_of_message([&] { all[1]->receive(0, 3); }), HasSubstr("the member at place 0 has failed"));
+  EXPECT_THAT(error_of([&] { all[1]->receive(0, 3); }), HasSubstr("the member at place 0 has failed"));
+  EXPECT_THAT(error_of([&] { all[1]->receive(0, 3); }), HasSubstr("the member at place 0 has failed"));
 }
 
 TEST(SharedMessages, OfAnotherLengthFail) {
   const auto all = correspondents(2);
   const uint32_t number = all[0]->send(1, {1, 2, 3});
-  EXPECT_THAT(error_of_message([&] { all[1]->receive(0, 4); }),
-              HasSubstr("the member at place 0 sends 12 bytes, and 16 are expected"));
-  EXPECT_THAT(error_of_message([&] { all[0]->messages->await_taken(1, number); }), HasSubstr("the member at place 1 has failed"));
+  EXPECT_THAT(error_of([&] { all[1]->receive(0, 4); }), HasSubstr("the member at place 0 sends 12 bytes, and 16 are expected"));
+  EXPECT_THAT(error_of([&] { all[0]->messages->await_taken(1, number); }), HasSubstr("the member at place 1 has failed"));
 }
 
 TEST(SharedMessages, EndAtTheDeadlineAndWhenTheRanksHaveParted) {
   const auto late = correspondents(2, {.deadline = 50ms});
-  EXPECT_THAT(error_of_message([&] { late[0]->receive(1, 3); }), HasSubstr("Timed out waiting 50ms for the member at place 1"));
+  EXPECT_THAT(error_of([&] { late[0]->receive(1, 3); }), HasSubstr("Timed out waiting 50ms for the member at place 1"));
   const auto parted = correspondents(2, {.deadline = 30s, .is_over = [] { return true; }});
-  EXPECT_THAT(error_of_message([&] { parted[0]->receive(1, 3); }), HasSubstr("the ranks have parted"));
+  EXPECT_THAT(error_of([&] { parted[0]->receive(1, 3); }), HasSubstr("the ranks have parted"));
 }
 
 TEST(SharedMessages, EndWhenTheMemberIsGone) {
   auto all = correspondents(2);
   all[1].reset();
-  EXPECT_THAT(error_of_message([&] { all[0]->receive(1, 3); }), HasSubstr("the member at place 1 is gone"));
+  EXPECT_THAT(error_of([&] { all[0]->receive(1, 3); }), HasSubstr("the member at place 1 is gone"));
 }
 
 // As memory of a device's driver is, whose owner finds out: a copy leaves. Here the owner takes itself for no process.
