@@ -51,14 +51,21 @@ train::DatasetFacts facts_of(const train::DatasetEntry& entry, const config::Run
   return {.shape = train::shape_of(dataset->spec()), .samples = dataset->size()};
 }
 
-// Frozen parameters. The model is built to read their names; nothing writes to its parameters, so they take no memory.
-int64_t frozen_parameters(const model::ModelEntry& entry, const config::RunConfig& config, const model::ModelShape& shape) {
+const model::ModelPtr& model_of(const train::SetupSource& source, EstimateMemo& memo) {
+  const config::ModelConfig& config = source.config.model;
+  if (!memo.model) memo.model = source.registries.models.at(config.model).build(config, train::shape_of(source.spec));
+  return memo.model;
+}
+
+int64_t frozen_parameters(const train::SetupSource& source, EstimateMemo& memo) {
+  const config::RunConfig& config = source.config;
   if (config.optimizer.freeze.empty()) return 0;
-  const model::ModelPtr model = entry.build(config.model, shape);
-  const auto table = parallel::ParamTable::of(*model);
+  if (memo.frozen_parameters) return *memo.frozen_parameters;
+  const auto table = parallel::ParamTable::of(*model_of(source, memo));
   train::freeze_parameters(table, config.optimizer.freeze);
   int64_t frozen = 0;
   for (const parallel::ParamRow& row : table.rows()) frozen += row.local.requires_grad() ? 0 : row.local.numel();
+  memo.frozen_parameters = frozen;
   return frozen;
 }
 
@@ -93,22 +100,31 @@ double waiting_over_activations(const plan::RunFacts& facts) {
   return values / facts.memory->kept.sum_on_cpu();
 }
 
+const EstimateMemo::ScheduleFacts& schedule_facts(const config::RunConfig& config, const parallel::PipelineShape& pipeline,
+                                                  const parallel::PassCosts& costs, const plan::RunFacts& facts,
+                                                  EstimateMemo& memo) {
+  const auto kind = config.parallel.pipeline_schedule;
+  const auto [found, is_new] = memo.schedules.try_emplace({kind, pipeline.ranks, pipeline.micros});
+  if (is_new) {
+    const parallel::Schedule schedule = parallel::make_schedule(kind, pipeline);
+    found->second = {.held = parallel::held_with_waiting(schedule, waiting_over_activations(facts)),
+                     .idle = parallel::time_schedule(schedule, costs).bubble};
+  }
+  return found->second;
+}
+
 // Adds each stage's share of the model by the same cut as a run, and its schedule's memory and idle time. `facts` has the cost.
-void add_pipeline(const train::Registries& registries, const config::RunConfig& config, const model::ModelShape& shape,
-                  int64_t world, plan::RunFacts& facts) {
-  const parallel::Mesh mesh = parallel::mesh_of(config.parallel, world);
-  const auto ranges = train::stages_of(mesh, {config, registries, spec_of(shape)});
+void add_pipeline(const train::SetupSource& source, const std::vector<parallel::StageRange>& ranges, int64_t replicas,
+                  EstimateMemo& memo, plan::RunFacts& facts) {
   if (ranges.empty()) return;
-  const model::ModelPtr model = registries.models.at(config.model.model).build(config.model, shape);
-  const auto table = parallel::ParamTable::of(*model);
+  const config::RunConfig& config = source.config;
+  const auto& [model, table, segments, costs] = *source.outline;
   train::freeze_parameters(table, config.optimizer.freeze);
-  const std::vector<model::Segment> segments = model->segments();
-  const std::vector<double> costs = parallel::segment_costs(segments, facts.cost);
   const double all_flops = std::accumulate(costs.begin(), costs.end(), 0.0);
   const auto all_parameters = static_cast<double>(table.num_parameters());
   const double all_trained = all_parameters - static_cast<double>(facts.frozen_parameters);
   const parallel::PipelineShape pipeline{.ranks = config.parallel.pipeline_parallel,
-                                         .micros = config::batch_plan(config, mesh.size(parallel::kDp)).micros(),
+                                         .micros = config::batch_plan(config, replicas).micros(),
                                          .chunks = config.parallel.chunks(),
                                          .leads = plan::model_steps(config),
                                          .only_last = plan::stage_passes(config).backward < plan::stage_passes(config).forward};
@@ -131,14 +147,13 @@ void add_pipeline(const train::Registries& registries, const config::RunConfig& 
       stage.tied += 2 * (copies - 1) / copies * size;
     }
   }
-  const parallel::Schedule schedule = parallel::make_schedule(config.parallel.pipeline_schedule, pipeline);
-  const std::vector<double> held = parallel::held_with_waiting(schedule, waiting_over_activations(facts));
+  const auto& [held, idle] = schedule_facts(config, pipeline, pass, facts, memo);
   const bool runs_again = pipeline.leads > 1 && config.loss.multistep_recompute;
   for (size_t rank = 0; rank < held.size(); ++rank) {
     facts.stages[rank].held = runs_again ? 1 : held[rank];
     if (runs_again) facts.stages[rank].inputs_held = held[rank];
   }
-  facts.idle = parallel::time_schedule(schedule, pass).bubble;
+  facts.idle = idle;
 }
 
 // Sites whose forward pass is made again for the backward pass. Of a choice by pattern or budget it is not known before the run.
@@ -182,22 +197,22 @@ double message_values(const config::RunConfig& config, const model::ModelCost& c
 }
 
 // Adds the collectives of the model's own passes, of the rank in the middle of its blocks: halos are largest there.
-void add_communication(const train::Registries& registries, const config::RunConfig& config, const model::ModelShape& shape,
-                       const EstimateOptions& options, plan::RunFacts& facts) {
+void add_communication(const train::SetupSource& source, const EstimateOptions& options, EstimateMemo& memo,
+                       plan::RunFacts& facts) {
+  const config::RunConfig& config = source.config;
   const parallel::Mesh mesh = parallel::mesh_of(config.parallel, options.world, options.node_devices);
   const bool is_cut = config.parallel.spatial.size() > 1 || config.parallel.context_io == config::ContextIo::Sharded;
   const parallel::AxisSet exchange = is_cut ? parallel::kDp | parallel::kSampleParts : parallel::kDp;
   facts.exchange_leaves_node = leaves_node(mesh, exchange, options.node_devices);
   facts.stages_leave_node = leaves_node(mesh, parallel::Axis::Pp, options.node_devices);
   facts.message_values = message_values(config, facts.cost);
-  const auto plan = train::plan_of(mesh, {config, registries, spec_of(shape)});
+  const auto plan = train::plan_of(mesh, source);
   if (!plan || facts.cost.layers.empty()) return;
-  model::ModelPtr model;
-  if (parallel::reads_layers(*plan)) model = registries.models.at(config.model.model).build(config.model, shape);
+  const model::Model* model = parallel::reads_layers(*plan) ? model_of(source, memo).get() : nullptr;
   const auto group = mesh.group_of(0, parallel::kSpatial);
   const int64_t rank = group.ranks[static_cast<size_t>(group.size() / 2)];
   const auto is_made_again = [&](const std::string& pattern) { return runs_again(config, pattern); };
-  for (const parallel::PlanCalls& calls : parallel::plan_traffic(*plan, model.get(), facts.cost, mesh, rank, is_made_again)) {
+  for (const parallel::PlanCalls& calls : parallel::plan_traffic(*plan, model, facts.cost, mesh, rank, is_made_again)) {
     facts.collectives.push_back({.group = group_name(calls.axes),
                                  .kind = plan::collective_named(calls.name).value(),
                                  .ranks = mesh.size(calls.axes),
@@ -213,7 +228,7 @@ void add_communication(const train::Registries& registries, const config::RunCon
 
 void check_layout_of(const train::Registries& registries, const config::RunConfig& config, int64_t world) {
   const auto spec = spec_of_keys(registries, config);
-  if (spec) train::check_layout(parallel::mesh_of(config.parallel, world), {config, registries, *spec});
+  if (spec) train::checked_stages(parallel::mesh_of(config.parallel, world), {config, registries, *spec});
 }
 
 plan::RunEstimate estimate_of(const Application& application, const config::CommandLine& line, const EstimateOptions& options) {
@@ -224,13 +239,18 @@ plan::RunEstimate estimate_of(const Application& application, const config::Comm
   if (!entry.cost) {
     throw ConfigError("plan", cat("the model has no cost: model=", config.model.model), "Give its ModelEntry a cost");
   }
-  check_layout_of(registries, config, world);
-  std::optional<train::DatasetFacts> own;
-  std::optional<train::DatasetFacts>& kept = options.data != nullptr ? *options.data : own;
-  if (!kept) kept = facts_of(registries.datasets.at(config.data.dataset), config);
-  const train::DatasetFacts& data = *kept;
-  const parallel::ContextMode mode = parallel::context_mode_of(config, data.shape, parallel::mesh_of(config.parallel, world),
-                                                               config.loop.device != config::DeviceChoice::Cpu);
+  EstimateMemo own;
+  EstimateMemo& memo = options.memo != nullptr ? *options.memo : own;
+  if (!memo.data) memo.data = facts_of(registries.datasets.at(config.data.dataset), config);
+  const train::DatasetFacts& data = *memo.data;
+  const data::SampleSpec spec = spec_of(data.shape);
+  train::SetupSource source{config, registries, spec};
+  const parallel::Mesh mesh = parallel::mesh_of(config.parallel, world);
+  if (mesh.size(parallel::Axis::Pp) > 1 && !memo.outline) memo.outline = train::outline_of(source);
+  source.outline = memo.outline ? &*memo.outline : nullptr;
+  const std::vector<parallel::StageRange> stages = train::checked_stages(mesh, source);
+  const parallel::ContextMode mode =
+      parallel::context_mode_of(config, data.shape, mesh, config.loop.device != config::DeviceChoice::Cpu);
   config.parallel.context_mode = config::choice_named<config::ContextMode>(parallel::context_mode_name(mode)).value();
   int64_t points = 1;
   for (const int64_t extent : data.shape.grid) points *= extent;
@@ -240,13 +260,13 @@ plan::RunEstimate estimate_of(const Application& application, const config::Comm
                        .step_values = (data.shape.out_channels + known_channels(data.shape)) * points,
                        .samples_per_epoch = data.samples,
                        .optimizer_states = registries.optimizers.at(config.optimizer.optimizer).states(config.optimizer),
-                       .frozen_parameters = frozen_parameters(entry, config, data.shape),
+                       .frozen_parameters = frozen_parameters(source, memo),
                        .widens_matmuls = widens_matmuls(config),
                        .world_size = world};
   if (entry.memory) facts.memory = entry.memory(config, data.shape);
   facts.flops_per_second = options.flops_per_second;
-  add_pipeline(registries, config, data.shape, world, facts);
-  add_communication(registries, config, data.shape, options, facts);
+  add_pipeline(source, stages, mesh.size(parallel::kDp), memo, facts);
+  add_communication(source, options, memo, facts);
   return plan::estimate_run(config, facts);
 }
 

@@ -3,21 +3,39 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <optional>
+#include <tuple>
+#include <vector>
 
 #include "apps/cli/application.h"
 #include "config/flags/command_line.h"
+#include "config/schema/choices.h"
+#include "model/base/model.h"
 #include "plan/run_estimate.h"
 #include "train/learn/registries.h"
+#include "train/step/stages.h"
 
 namespace welkin::apps {
+
+// What estimates of one model share, for a search over many layouts: filled in by the first that needs it.
+struct EstimateMemo {
+  std::optional<train::DatasetFacts> data;
+  model::ModelPtr model;  // for names and shapes: nothing writes to its parameters, so they take no memory
+  std::optional<train::ModelOutline> outline;
+  std::optional<int64_t> frozen_parameters;
+  struct ScheduleFacts {
+    std::vector<double> held;  // by rank, as in parallel::held_with_waiting()
+    double idle = 0;
+  };
+  std::map<std::tuple<config::PipelineSchedule, int64_t, int64_t>, ScheduleFacts> schedules;  // by kind, ranks and micro-batches
+};
 
 struct EstimateOptions {
   int64_t world = 1;
   std::optional<double> flops_per_second{};  // of a device; nothing: no times
   int64_t node_devices = 0;                  // ranks of a node; 0: all of them
-  // Facts of the data, for several estimates of one run: filled in by the first. Null: they are read.
-  std::optional<train::DatasetFacts>* data = nullptr;
+  EstimateMemo* memo = nullptr;              // of estimates that differ in their layouts alone; null: of this one
 };
 
 // Opens the data where the keys alone do not give its size. ConfigError for a model without a cost.

@@ -4,9 +4,14 @@
 
 #include <algorithm>
 #include <array>
+#include <atomic>
 #include <cstdio>
 #include <cstdlib>
+#include <future>
+#include <iterator>
+#include <limits>
 #include <map>
+#include <mutex>
 #include <nlohmann/json.hpp>
 #include <optional>
 #include <ostream>
@@ -22,6 +27,7 @@
 #include "core/error.h"
 #include "core/file.h"
 #include "core/output_check.h"
+#include "core/process/host.h"
 #include "core/text.h"
 #include "observe/log/console.h"
 #include "observe/log/progress.h"
@@ -65,9 +71,17 @@ struct Ranked {
 struct Found {
   std::vector<Ranked> fitting;
   int64_t too_large = 0;
-  double smallest_gib = 0;                 // of those that are too large
-  std::map<std::string, int64_t> refused;  // by the first words of the reason
+  double smallest_gib = std::numeric_limits<double>::infinity();  // of those that are too large
+  std::map<std::string, int64_t> refused;                         // by the first words of the reason
   std::optional<ConfigError> first_refusal;
+
+  void add(Found&& other) {
+    std::ranges::move(other.fitting, std::back_inserter(fitting));
+    too_large += other.too_large;
+    smallest_gib = std::min(smallest_gib, other.smallest_gib);
+    for (const auto& [reason, count] : other.refused) refused[reason] += count;
+    if (!first_refusal) first_refusal = std::move(other.first_refusal);
+  }
 };
 
 double needed(const config::CommandLine& line, const char* flag, const char* why) {
@@ -86,6 +100,7 @@ plan::Machine machine_of(const config::CommandLine& line, int64_t devices, int64
   return machine;
 }
 
+// What is searched: the same for every mesh.
 class Search {
  public:
   Search(const Application& application, const config::CommandLine& line)
@@ -99,41 +114,60 @@ class Search {
       throw ConfigError("plan", cat("nodes are not whole: devices=", devices_, ", node_devices=", node_devices_),
                         "Take a multiple of the devices of a node");
     }
+    space_ = {.devices = devices_, .node_devices = node_devices_, .given = [this](const std::string& key) { return given(key); }};
   }
 
-  Found run() {
-    const plan::LayoutSpace space{
-        .devices = devices_, .node_devices = node_devices_, .given = [this](const std::string& key) { return given(key); }};
-    const std::vector<plan::LayoutChoice> meshes = plan::meshes(space);
+  // On all cores, since meshes are independent. The result does not depend on their number.
+  Found run() const {
+    const std::vector<plan::LayoutChoice> meshes = plan::meshes(space_);
+    std::vector<Found> found(meshes.size());
     observe::Console console({.fd = STDERR_FILENO});
     observe::Progress progress(
         console, {.title = "plan search", .total = static_cast<int64_t>(meshes.size()), .unit = "meshes", .now_s = {}});
+    std::atomic<size_t> next = 0;
+    std::mutex mutex;
     int64_t done = 0;
-    for (const plan::LayoutChoice& mesh : meshes) {
-      progress.update(done++);
-      const auto run = estimate(mesh);
-      if (!run) continue;
-      const int64_t most = largest_micro(mesh, run->global_batch);
-      for (const plan::LayoutChoice& layout : plan::variants(space, mesh)) add_best_batch(layout, most);
-    }
+    const auto work = [&] {
+      EstimateMemo memo;
+      for (size_t i = next++; i < meshes.size(); i = next++) {
+        found[i] = search(meshes[i], memo);
+        const std::lock_guard lock(mutex);
+        progress.update(++done);
+      }
+    };
+    const auto num_threads = std::min(static_cast<size_t>(usable_cores()), meshes.size());
+    std::vector<std::future<void>> threads;
+    for (size_t i = 1; i < num_threads; ++i) threads.push_back(std::async(std::launch::async, work));
+    work();
+    for (std::future<void>& thread : threads) thread.get();
     progress.finish();
-    std::ranges::stable_sort(found_.fitting, {},
-                             [](const Ranked& each) { return std::pair(each.time.total(), each.memory_gib); });
-    return std::move(found_);
+    Found all;
+    for (Found& each : found) all.add(std::move(each));
+    std::ranges::stable_sort(all.fitting, {}, [](const Ranked& each) { return std::pair(each.time.total(), each.memory_gib); });
+    return all;
   }
 
  private:
-  std::optional<plan::RunEstimate> estimate(const plan::LayoutChoice& layout) {
+  Found search(const plan::LayoutChoice& mesh, EstimateMemo& memo) const {
+    Found found;
+    const auto run = estimate(mesh, memo, found);
+    if (!run) return found;
+    const int64_t most = largest_micro(mesh, run->global_batch);
+    for (const plan::LayoutChoice& layout : plan::variants(space_, mesh)) add_best_batch(layout, most, memo, found);
+    return found;
+  }
+
+  std::optional<plan::RunEstimate> estimate(const plan::LayoutChoice& layout, EstimateMemo& memo, Found& found) const {
     config::CommandLine line = line_;
     for (const auto& [key, value] : layout.settings()) line.settings.push_back({key, value, cat("--set ", key)});
     try {
       return estimate_of(
           application_, line,
-          {.world = devices_, .flops_per_second = machine_.flops_per_second, .node_devices = node_devices_, .data = &data_});
+          {.world = devices_, .flops_per_second = machine_.flops_per_second, .node_devices = node_devices_, .memo = &memo});
     } catch (const ConfigError& error) {
       const std::string text = error.what();
-      ++found_.refused[text.substr(0, text.find(':'))];
-      if (!found_.first_refusal) found_.first_refusal = error;
+      ++found.refused[text.substr(0, text.find(':'))];
+      if (!found.first_refusal) found.first_refusal = error;
       return {};
     }
   }
@@ -155,23 +189,23 @@ class Search {
   }
 
   // Without a pipeline fewer and larger forward passes are never slower; in one, many small ones leave less idle time.
-  void add_best_batch(plan::LayoutChoice layout, int64_t most) {
+  void add_best_batch(plan::LayoutChoice layout, int64_t most, EstimateMemo& memo, Found& found) const {
     bool has_fitting = false;
     const bool is_given = given_micro().has_value();
     for (int64_t micro = most; micro >= 1; micro = is_given ? 0 : micro / 2) {
       layout.micro_batch = micro;
-      const auto run = estimate(layout);
+      const auto run = estimate(layout, memo, found);
       if (!run) continue;
       const double gib = run->memory_bytes() / plan::kBytesPerGib;
       if (gib > memory_gib_) {
         if ((micro == 1 || is_given) && !has_fitting) {
-          found_.smallest_gib = found_.too_large == 0 ? gib : std::min(found_.smallest_gib, gib);
-          ++found_.too_large;
+          found.smallest_gib = std::min(found.smallest_gib, gib);
+          ++found.too_large;
         }
         continue;
       }
       has_fitting = true;
-      found_.fitting.push_back({layout, plan::step_time(*run, machine_), gib, run->global_batch});
+      found.fitting.push_back({layout, plan::step_time(*run, machine_), gib, run->global_batch});
       if (layout.pp == 1) return;
     }
   }
@@ -189,8 +223,7 @@ class Search {
   int64_t devices_, node_devices_;
   plan::Machine machine_;
   double memory_gib_;
-  std::optional<train::DatasetFacts> data_;
-  Found found_;
+  plan::LayoutSpace space_;
 };
 
 // The fastest of each mesh, or all: in their order.

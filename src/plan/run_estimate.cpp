@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cstdlib>
 #include <map>
+#include <string_view>
 
 #include "config/schema/batch_plan.h"
 #include "config/schema/key.h"
@@ -107,13 +108,14 @@ double gathered_bytes(const config::RunConfig& config, const model::ModelCost& c
 }
 
 // The block or layer of a name: "blocks.3" of "blocks.3.attn.q".
-std::string unit_of(const model::LayerCost& layer) {
-  const size_t first = layer.name.find('.');
-  return layer.name.substr(0, first == std::string::npos ? first : layer.name.find('.', first + 1));
+std::string_view unit_of(const model::LayerCost& layer) {
+  const std::string_view name = layer.name;
+  const size_t first = name.find('.');
+  return name.substr(0, first == std::string_view::npos ? first : name.find('.', first + 1));
 }
 
-std::map<std::string, double> parameters_of_units(const model::ModelCost& cost) {
-  std::map<std::string, double> units;
+std::map<std::string_view, double> parameters_of_units(const model::ModelCost& cost) {
+  std::map<std::string_view, double> units;
   for (const model::LayerCost& layer : cost.layers) units[unit_of(layer)] += static_cast<double>(layer.parameters);
   return units;
 }
@@ -127,7 +129,7 @@ struct GatheredTogether {
 
 GatheredTogether gathered_together(const model::ModelCost& cost) {
   constexpr double kSmallestPart = 10;  // as in weight_units.cpp
-  const std::map<std::string, double> units = parameters_of_units(cost);
+  const std::map<std::string_view, double> units = parameters_of_units(cost);
   GatheredTogether found{.whole_pass = static_cast<double>(cost.parameters)};
   for (const auto& [name, parameters] : units) found.largest = std::max(found.largest, parameters);
   for (const auto& [name, parameters] : units) {
@@ -164,9 +166,9 @@ BackwardPeak worst_moment(const config::RunConfig& config, const RunFacts& facts
   const auto all = static_cast<double>(facts.cost.parameters);
   pass.layers.push_back(
       {.gradients = gradients * (all - in_layers) / all, .activations = values > 0 ? 0 : activations, .begins_unit = true});
-  std::string before;
+  std::string_view before;
   for (const model::LayerCost& layer : facts.cost.layers) {
-    const std::string unit = unit_of(layer);
+    const std::string_view unit = unit_of(layer);
     pass.layers.push_back({.gradients = gradients * static_cast<double>(layer.parameters) / all,
                            .activations = (values > 0 ? activations * layer.activation_bytes / values : 0) +
                                           (in_layers > 0 ? bytes.casts * static_cast<double>(layer.parameters) / in_layers : 0),

@@ -123,10 +123,11 @@ GroupMembers Mesh::group_of(int64_t rank, AxisSet axes) const {
 
 std::vector<std::vector<int64_t>> Mesh::groups(AxisSet axes) const {
   std::vector<std::vector<int64_t>> all;
-  for (int64_t rank = 0; rank < world_size_;
-       ++rank) {  // the first member has the smallest rank, and ranks run fastest axis first
-    GroupMembers group = group_of(rank, axes);
-    if (group.place == 0) all.push_back(std::move(group.ranks));
+  for (int64_t rank = 0; rank < world_size_; ++rank) {
+    // the first member has the smallest rank, and ranks run fastest axis first
+    const bool is_first = std::ranges::all_of(
+        places_, [&](const Place& place) { return !axes.contains(place.axis) || rank / place.stride % place.size == 0; });
+    if (is_first) all.push_back(group_of(rank, axes).ranks);
   }
   return all;
 }

@@ -154,10 +154,14 @@ ShapeProblem problem_of(PipelineSchedule kind, const PipelineShape& shape) {
           cat("Choose a micro_batch_size that makes ", near, " micro-batches, or take pipeline_schedule: 1f1b")};
 }
 
-Schedule make_schedule(PipelineSchedule kind, const PipelineShape& shape) {
+void check_shape(PipelineSchedule kind, const PipelineShape& shape) {
   if (const ShapeProblem problem = problem_of(kind, shape); !problem.what.empty()) {
     throw ConfigError("parallel", problem.what, problem.remedy);
   }
+}
+
+Schedule make_schedule(PipelineSchedule kind, const PipelineShape& shape) {
+  check_shape(kind, shape);
   return with_rows(kind, shape, [&](int64_t rank) { return row_of(kind, shape, rank); });
 }
 

@@ -62,6 +62,7 @@ struct ShapeProblem {
   std::string what, remedy;
 };
 ShapeProblem problem_of(config::PipelineSchedule kind, const PipelineShape& shape);
+void check_shape(config::PipelineSchedule kind, const PipelineShape& shape);  // ConfigError where make_schedule() throws one
 
 // For a step with fewer micro-batches than the others (the last of an epoch): the same kind if it takes that number, else all
 // forward passes and then all backward passes, which work for any number.

@@ -4,6 +4,7 @@
 #include "parallel/plans/plan.h"
 
 #include <algorithm>
+#include <string_view>
 
 #include "core/error.h"
 #include "core/text.h"
@@ -14,18 +15,6 @@
 
 namespace welkin::parallel {
 namespace {
-
-std::vector<std::string> dotted_parts(const std::string& path) {
-  std::vector<std::string> parts{""};
-  for (const char c : path) {
-    if (c == '.') {
-      parts.emplace_back();
-    } else {
-      parts.back() += c;
-    }
-  }
-  return parts;
-}
 
 TokenSplit split_of(const Plan& plan, const MeshGroups& groups) {
   std::vector<AxisSet> axes = plan.input_axes;
@@ -150,11 +139,15 @@ AxisSet partial_axes(const PlanContext& context, const std::vector<model::Site*>
 }  // namespace
 
 bool matches_pattern(const std::string& pattern, const std::string& name) {
-  const std::vector<std::string> wanted = dotted_parts(pattern);
-  const std::vector<std::string> given = dotted_parts(name);
-  return wanted.size() == given.size() &&
-         std::equal(wanted.begin(), wanted.end(), given.begin(),
-                    [](const std::string& want, const std::string& part) { return want == "*" || want == part; });
+  std::string_view wanted = pattern, given = name;
+  while (true) {  // without allocations: a search over layouts asks for each layer and row
+    const size_t want_end = wanted.find('.'), end = given.find('.');
+    const std::string_view want = wanted.substr(0, want_end);
+    if (want != "*" && want != given.substr(0, end)) return false;
+    if (want_end == std::string_view::npos || end == std::string_view::npos) return want_end == end;
+    wanted.remove_prefix(want_end + 1);
+    given.remove_prefix(end + 1);
+  }
 }
 
 void apply_plan(const Plan& plan, model::Model& model, ParamTable& table, const MeshGroups& groups,

@@ -156,7 +156,7 @@ void TrainedModel::build_part(const Registries& registries) {
   }
   if (stages().size() > 1) {
     pipeline_ = std::make_unique<parallel::PipelineEngine>(
-        model_->segments(), stages(), parallel::PipelineOptions{.stages = cut_model(*model_, source, stages().size())});
+        model_->segments(), stages(), parallel::PipelineOptions{.stages = cut_model(model_, source, stages().size())});
     pipeline_->keep_own(table_, /*tied=*/{});
   }
   if (!device_.is_cuda()) return;

@@ -93,11 +93,11 @@ parallel::MeshGroups make_mesh_groups(const config::ParallelConfig& config, cons
   return {make, world.rank(), parallel::mesh_of(config, world.size(), world.size() / world.rank_info().num_nodes)};
 }
 
-void check_layout(const parallel::Mesh& mesh, const SetupSource& source) {
+std::vector<parallel::StageRange> checked_stages(const parallel::Mesh& mesh, const SetupSource& source) {
   check_sharding(source.config);
-  stages_of(mesh, source);
-  std::string note;
-  if (is_planned(mesh)) make_plan(mesh, source, note);
+  auto stages = stages_of(mesh, source);
+  plan_of(mesh, source);
+  return stages;
 }
 
 std::optional<parallel::Plan> plan_of(const parallel::Mesh& mesh, const SetupSource& source) {

@@ -25,6 +25,8 @@ namespace welkin::train {
 // Groups along the axes of the configured mesh. Every rank calls it. ConfigError for sizes that do not divide the ranks.
 parallel::MeshGroups make_mesh_groups(const config::ParallelConfig& config, const parallel::World& world);
 
+struct ModelOutline;  // stages.h
+
 // The inputs of a layout and a set-up. All of them outlive both.
 struct SetupSource {
   const config::RunConfig& config;
@@ -34,6 +36,8 @@ struct SetupSource {
   parallel::Group world_group{};  // all ranks of the run, which agree on an attention back end
   int64_t buffer_bytes = 0;       // of batches that were made before: named in a memory error
   int64_t later_bytes = 0;        // on the device, of later objects that stay during steps: a budget counts them
+  // Of this model, for many layouts of one; null: made for each.
+  const ModelOutline* outline = nullptr;
 };
 
 struct Layout {
@@ -56,7 +60,7 @@ Layout make_layout(parallel::MeshGroups groups, const SetupSource& source);
 // How tensor, context and spatial parallelism split the model; nothing if the mesh has none of these axes. The same errors.
 std::optional<parallel::Plan> plan_of(const parallel::Mesh& mesh, const SetupSource& source);
 
-// Throws the same errors for a run that is only planned, those that need no other rank.
-void check_layout(const parallel::Mesh& mesh, const SetupSource& source);
+// Throws the same errors for a run that is only planned, those that need no other rank. Returns its stages, as in Layout.
+std::vector<parallel::StageRange> checked_stages(const parallel::Mesh& mesh, const SetupSource& source);
 
 }  // namespace welkin::train

@@ -62,7 +62,7 @@ void check_micro_batches(const config::RunConfig& config, int64_t replicas) {
   const parallel::PipelineShape shape{.ranks = config.parallel.pipeline_parallel,
                                       .micros = config::batch_plan(config, replicas).micros(),
                                       .chunks = config.parallel.chunks()};
-  parallel::make_schedule(config.parallel.pipeline_schedule, shape);
+  parallel::check_shape(config.parallel.pipeline_schedule, shape);
 }
 
 // The last stage makes the prediction that the next model step takes as input, and sends it to the first stage.
@@ -81,12 +81,11 @@ void check_readers(const Segments& segments, const std::vector<parallel::StageRa
   }
 }
 
-void check_segments(const Segments& segments, const model::Model& model, const std::string& name) {
+void check_segments(const Segments& segments, const parallel::ParamTable& table, const std::string& name) {
   if (segments.empty()) {
     throw ConfigError("parallel", cat("the model does not say where a pipeline may cut it: model=", name),
                       "Set pipeline_parallel to 1, or give the model segments() (docs/guide/parallelism.md)");
   }
-  const parallel::ParamTable table = parallel::ParamTable::of(model);
   for (const parallel::ParamRow& row : table.rows()) {
     if (std::ranges::any_of(segments, [&](const auto& segment) { return row.is_held_by(segment); })) continue;
     throw ConfigError("parallel",
@@ -138,29 +137,41 @@ at::Tensor zero_sample(const SetupSource& source, const SampleShard& shard) {
   return at::zeros(sizes, at::TensorOptions(at::kFloat).device(source.device));
 }
 
+ModelOutline outline_of_model(const model::ModelPtr& model, const SetupSource& source) {
+  ModelOutline outline{.model = model, .table = parallel::ParamTable::of(*model), .segments = model->segments(), .costs = {}};
+  check_segments(outline.segments, outline.table, source.config.model.model);
+  outline.costs = parallel::segment_costs(outline.segments, cost_of(source.registries, source.config, source.spec));
+  return outline;
+}
+
+std::vector<parallel::StageRange> cut(const ModelOutline& outline, const config::ParallelConfig& config, int64_t stages) {
+  if (config.pipeline_split.empty()) return parallel::balanced_stages(outline.costs, stages);
+  return parallel::stages_of_text(config.pipeline_split, static_cast<int64_t>(outline.segments.size()), stages);
+}
+
 }  // namespace
+
+ModelOutline outline_of(const SetupSource& source) {
+  return outline_of_model(
+      source.registries.models.at(source.config.model.model).build(source.config.model, shape_of(source.spec)), source);
+}
 
 std::vector<parallel::StageRange> stages_of(const parallel::Mesh& mesh, const SetupSource& source) {
   if (mesh.size(parallel::Axis::Pp) == 1) return {};
   const config::RunConfig& config = source.config;
   check_options(config);
   check_micro_batches(config, mesh.size(parallel::kDp));
-  const model::ModelPtr model = source.registries.models.at(config.model.model).build(config.model, shape_of(source.spec));
-  auto stages = cut_model(*model, source, mesh.size(parallel::Axis::Pp) * config.parallel.chunks());
-  check_sites(*model, model->segments(), config);
-  check_readers(model->segments(), stages, source);
-  check_linear_layers(*model, config);
+  const ModelOutline own = source.outline == nullptr ? outline_of(source) : ModelOutline();
+  const ModelOutline& outline = source.outline == nullptr ? own : *source.outline;
+  auto stages = cut(outline, config.parallel, mesh.size(parallel::Axis::Pp) * config.parallel.chunks());
+  check_sites(*outline.model, outline.segments, config);
+  check_readers(outline.segments, stages, source);
+  check_linear_layers(*outline.model, config);
   return stages;
 }
 
-std::vector<parallel::StageRange> cut_model(model::Model& model, const SetupSource& source, int64_t stages) {
-  const config::RunConfig& config = source.config;
-  const Segments segments = model.segments();
-  check_segments(segments, model, config.model.model);
-  if (!config.parallel.pipeline_split.empty()) {
-    return parallel::stages_of_text(config.parallel.pipeline_split, static_cast<int64_t>(segments.size()), stages);
-  }
-  return parallel::balanced_stages(parallel::segment_costs(segments, cost_of(source.registries, config, source.spec)), stages);
+std::vector<parallel::StageRange> cut_model(const model::ModelPtr& model, const SetupSource& source, int64_t stages) {
+  return cut(outline_of_model(model, source), source.config.parallel, stages);
 }
 
 std::vector<parallel::TiedStages> tied_stages_of(const std::vector<parallel::StageRange>& stages,

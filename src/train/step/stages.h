@@ -15,12 +15,21 @@
 
 namespace welkin::train {
 
+// What the cuts of a model depend on. Nothing writes to its parameters, so they take no memory.
+struct ModelOutline {
+  model::ModelPtr model;
+  parallel::ParamTable table;
+  std::vector<model::Segment> segments;
+  std::vector<double> costs;  // of the segments
+};
+ModelOutline outline_of(const SetupSource& source);
+
 // The stages as configured, or by the costs of the model; empty if the mesh has no pipeline. ConfigError if the model cannot be
 // cut so, if the schedule cannot take the micro-batches of a step, and for options that exclude a pipeline.
 std::vector<parallel::StageRange> stages_of(const parallel::Mesh& mesh, const SetupSource& source);
 
 // The same for forward passes alone, for which all schedules are equal: cuts the model into so many stages.
-std::vector<parallel::StageRange> cut_model(model::Model& model, const SetupSource& source, int64_t stages);
+std::vector<parallel::StageRange> cut_model(const model::ModelPtr& model, const SetupSource& source, int64_t stages);
 
 // For the same stages: the ranks that share parameters between stages. Every rank calls it, once. Empty without stages.
 std::vector<parallel::TiedStages> tied_stages_of(const std::vector<parallel::StageRange>& stages,
