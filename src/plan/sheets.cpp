@@ -175,10 +175,15 @@ std::vector<Section> run_sheet(const RunEstimate& run) {
   }
   Section time{
       .title = cat("time on ", run.world_size, run.world_size == 1 ? " device" : " devices"),
-      .figures = {{"a step", run.step_seconds, "s", 4, "FLOPs / achieved rate"},
-                  {"the run", divided(run.run_seconds, 3600), "hours", 3, ""},
-                  {"the run, all devices", run.device_hours(), "device-hours", 3, ""},
-                  {"sent for gradients", run.reduced_bytes / 1e6, "MB per step and rank", 1, "(n - 1)/n of each transfer"}}};
+      .figures = {
+          {"a step", run.step_seconds, "s", 4, run.idle > 0 ? "FLOPs / achieved rate / (1 - bubble)" : "FLOPs / achieved rate"},
+          {"the run", divided(run.run_seconds, 3600), "hours", 3, ""},
+          {"the run, all devices", run.device_hours(), "device-hours", 3, ""},
+          {"sent for gradients", run.reduced_bytes / 1e6, "MB per step and rank", 1, "(n - 1)/n of each transfer"}}};
+  if (run.idle > 0) {
+    time.figures.insert(time.figures.begin() + 1, {"bubble of the pipeline", 100 * run.idle, "%", 1,
+                                                   "idle time of the schedule; smaller micro-batches reduce it"});
+  }
   if (run.disk_bytes > 0) {
     time.figures.push_back(
         {"to and from the disk", run.disk_bytes / 1e6, "MB per step and rank", 1, "offloaded states, read and written once"});

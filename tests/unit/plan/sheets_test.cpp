@@ -60,5 +60,12 @@ TEST(RunSheet, LengthThatOnlyTheFilesKnowIsNotInvented) {
   EXPECT_EQ(json["work"]["samples of the run"]["value"], 800);
 }
 
+TEST(Sheets, ARunNamesTheBubbleThatItsStepContains) {
+  RunEstimate run = estimate_run(small_config(), small_facts());
+  EXPECT_FALSE(nlohmann::json::parse(figures_json(run_sheet(run)))["time on 1 device"].contains("bubble of the pipeline"));
+  run.idle = 0.75;
+  EXPECT_EQ(nlohmann::json::parse(figures_json(run_sheet(run)))["time on 1 device"]["bubble of the pipeline"]["value"], 75);
+}
+
 }  // namespace
 }  // namespace welkin::plan
