@@ -2,6 +2,7 @@
 #include "core/file_descriptor.h"
 
 #include <fcntl.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <cerrno>
@@ -77,8 +78,30 @@ void begin_write_back(const FileDescriptor& file, uint64_t offset, uint64_t byte
       ::sync_file_range(file.get(), static_cast<off64_t>(offset), static_cast<off64_t>(bytes), SYNC_FILE_RANGE_WRITE);
 }
 
+namespace {
+
+// One fsync of a large file may take minutes, in which nobody could tell a slow disk from one that hangs. So its data are waited
+// for in parts first.
+void await_write_back(const FileDescriptor& file, const std::filesystem::path& path) {
+  constexpr off64_t kPart = off64_t{64} << 20;
+  struct stat status {};
+  if (::fstat(file.get(), &status) != 0 || !S_ISREG(status.st_mode)) return;
+  for (off64_t at = 0; at + kPart < status.st_size; at += kPart) {
+    constexpr unsigned kWait = SYNC_FILE_RANGE_WAIT_BEFORE | SYNC_FILE_RANGE_WRITE | SYNC_FILE_RANGE_WAIT_AFTER;
+    if (::sync_file_range(file.get(), at, kPart, kWait) != 0) {
+      const bool is_disk = errno == EIO || errno == ENOSPC || errno == EDQUOT;  // it is told once: fsync would not say it again
+      if (is_disk) throw file_error("sync", path, errno);
+      return;  // a file system without it
+    }
+    note_write_progress();
+  }
+}
+
+}  // namespace
+
 void sync_file(const FileDescriptor& file, const std::filesystem::path& path) {
   if (const int fault = watched(WriteStage::Sync, path)) throw file_error("sync", path, fault);
+  await_write_back(file, path);
   // EINVAL: a device or pipe, which has nothing to sync.
   if (::fsync(file.get()) != 0 && errno != EINVAL) throw file_error("sync", path, errno);
 }

@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // A watch over files being written. file.h asks it before each stage; it may let the stage fail as a disk would, or end the
-// process there. For fault injection and tests; without a watch a stage costs one load.
+// process there. For fault injection and tests; without a watch a stage costs one load and one sum. Stages are counted, so that a
+// slow disk can be told from one that hangs.
 #pragma once
 
+#include <cstdint>
 #include <filesystem>
 #include <functional>
 
@@ -28,5 +30,10 @@ class WriteWatchScope {
 
 // The watch's answer; 0 where there is no watch.
 int watched(WriteStage stage, const std::filesystem::path& path);
+
+// The number of stages, and of parts of long ones, that this process has begun for any file. It grows while a disk takes data.
+uint64_t write_stages();
+// A part of a long stage has ended.
+void note_write_progress();
 
 }  // namespace welkin

@@ -80,6 +80,8 @@ struct CheckpointPlace {
   // (nothing: it failed) and the names of the files to send (empty: all). copy_in() is called on the rank that keeps the copy.
   std::function<void(const std::optional<std::filesystem::path>&, const std::vector<std::string>&)> copy_out = {};
   std::function<void()> copy_in = {};
+  // Tells the receiver to wait on: before copy_out(), while the checkpoint is being written.
+  std::function<void()> ask_patience = {};
 };
 
 // The run's own folder first, then one named like it in each of checkpoint_dirs. `node` is the number of this rank's node.

@@ -63,6 +63,14 @@ CheckpointWriter::Written CheckpointWriter::write_to_places(const SaveTask& task
   return written;
 }
 
+// Those of all places wait for one after the other, through one group: a sign for the first of them is one for all.
+std::unique_ptr<SignThread> CheckpointWriter::patience_of_receivers(const SaveTask& task) const {
+  const auto place =
+      std::ranges::find_if(task.places, [](const CheckpointPlace* one) { return static_cast<bool>(one->copy_out); });
+  if (place == task.places.end()) return nullptr;
+  return std::make_unique<SignThread>(deadline_of(world_), (*place)->ask_patience);
+}
+
 // A receiver that waits for a copy also hears if there is none. A copy that fails is no reason to end a run.
 void CheckpointWriter::send_copies(const SaveTask& task, Written& written) {
   for (CheckpointPlace* place : task.places) {
@@ -164,35 +172,42 @@ void CheckpointWriter::save_whole(SaveTask task, const TensorLayout& layout) {
   if (votes_beside(task, whole)) return begin_vote(std::move(task), whole);
   if (!is_first()) {
     receive_copies(task);  // beside what follows
-    return join_passes(whole);
+    return follow_first(whole);
   }
-  const RankTensors own{.whole = whole.groups(), .pieces = {}};
-  if (!takes_copy(own)) {
-    Written written = write_to_places(task, own.whole, again_with(whole));
-    end_passes(whole);
-    written.seconds = since_begin_.seconds();
-    send_copies(task, written);
-    return note(written);
-  }
+  FirstWrites writes(world_);
+  if (!takes_copy({.whole = whole.groups(), .pieces = {}})) return write_whole(task, writes, whole);
   RankTensors copies;
   try {
-    copies = copy_.take(own);
+    copies = copied(writes, whole, copy_);
   } catch (const CommError&) {
-    throw;  // nobody is there to join
+    throw;
   } catch (const Error&) {
-    end_passes(whole);
+    writes.end();
     Written nothing;
     send_copies(task, nothing);
     throw;
   }
-  end_passes(whole);
+  writes.end();
   is_beside_ = true;
   write_beside(std::move(task), std::move(copies));
 }
 
+// Without a copy all wait until the files are there: those that went on would wait for the first rank in the next step.
+void CheckpointWriter::write_whole(const SaveTask& task, FirstWrites& writes, WholeGroups& whole) {
+  auto patience = patience_of_receivers(task);
+  Written written = write_to_places(task, whole.groups(), begin_writing(writes, whole));
+  patience.reset();
+  written.seconds = since_begin_.seconds();
+  send_copies(task, written);
+  writes.end();
+  note(written);
+}
+
 void CheckpointWriter::write_beside(SaveTask task, RankTensors copies) {
-  job_ = std::async(std::launch::async, [task = std::move(task), copies = std::move(copies), begin = since_begin_] {
+  job_ = std::async(std::launch::async, [this, task = std::move(task), copies = std::move(copies), begin = since_begin_] {
+    auto patience = patience_of_receivers(task);
     Written written = write_to_places(task, copies.whole, {});  // the copies are whole: no parts are left
+    patience.reset();
     written.seconds = begin.seconds();
     send_copies(task, written);
     return written;
@@ -226,6 +241,12 @@ void CheckpointWriter::save_pieces(SaveTask task, const TensorLayout& layout) {
   RankTensors own = own_tensors(task.groups, layout);
   if (!is_first()) own.whole.clear();
   is_beside_ = takes_copy(own);
+  write_together(world_, [&] { begin_pieces(std::move(own)); });
+  if (waits_) finish();  // else with the next step
+}
+
+// Beside training from a copy, else at once.
+void CheckpointWriter::begin_pieces(RankTensors own) {
   try {
     if (is_beside_) own = copy_.take(own);
   } catch (const Error& error) {  // the others wait for this rank's word
@@ -238,7 +259,6 @@ void CheckpointWriter::save_pieces(SaveTask task, const TensorLayout& layout) {
     return Written{};
   });
   if (!is_beside_) job_.wait();
-  if (waits_) finish();  // else with the next step
 }
 
 bool CheckpointWriter::has_written() const {
@@ -340,8 +360,19 @@ void CheckpointWriter::collect(bool all_have_written) {
 
 void CheckpointWriter::finish() {
   if (pending_) end_vote();
-  if (!shared_.empty() && !is_exchanged_) exchange_and_publish();
+  if (!shared_.empty() && !is_exchanged_) {
+    await_jobs();
+    exchange_and_publish();
+  }
+  await_jobs();
   if (job_.valid()) take_result();
+}
+
+// Every rank calls it.
+void CheckpointWriter::await_jobs() const {
+  await_all(world_, [this](std::chrono::milliseconds most) {
+    return !job_.valid() || job_.wait_for(most) != std::future_status::timeout;
+  });
 }
 
 void CheckpointWriter::wait_for_own() const {

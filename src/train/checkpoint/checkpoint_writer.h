@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // How a run saves: at once, or beside training. Beside training a step is held for a copy of the state in the host's memory, and
-// a thread writes the files. All exchanges between ranks happen on the caller's thread, so none runs beside those of a step.
+// a thread writes the files. No exchange between ranks runs beside those of a step: all happen while a function of the caller
+// runs. Ranks that wait for files wait as slow_writes.h says, for disks have no deadline.
 #pragma once
 
 #include <c10/core/Device.h>
@@ -20,6 +21,7 @@
 #include "train/checkpoint/checkpoint_store.h"
 #include "train/checkpoint/host_copy.h"
 #include "train/checkpoint/shared_checkpoint.h"
+#include "train/checkpoint/slow_writes.h"
 #include "train/checkpoint/whole_tensors.h"
 
 namespace welkin::train {
@@ -110,6 +112,7 @@ class CheckpointWriter {
 
   bool is_first() const { return world_.group_rank() == 0; }
   bool is_writing() const;
+  void await_jobs() const;
   bool skips_this();
   bool takes_copy(const RankTensors& own);
   void save_whole(SaveTask task, const TensorLayout& layout);
@@ -118,17 +121,20 @@ class CheckpointWriter {
   void end_vote();
   void write_beside(SaveTask task, RankTensors copies);
   void save_pieces(SaveTask task, const TensorLayout& layout);
+  void begin_pieces(RankTensors own);
   void begin_shared(const SaveTask& task);
   void exchange_and_publish();
   void take_result();
   // Called before the groups' parts are put together once more.
   using Again = std::function<void()>;
   static Written write_to_places(const SaveTask& task, const std::vector<CheckpointGroup>& groups, const Again& again);
-  Again again_with(WholeGroups& whole) const;
-  void end_passes(WholeGroups& whole) const;
-  void join_passes(WholeGroups& whole) const;
+  static Again begin_writing(FirstWrites& writes, WholeGroups& whole);
+  static RankTensors copied(FirstWrites& writes, WholeGroups& whole, HostCopy& copy);
+  void follow_first(WholeGroups& whole) const;
+  void write_whole(const SaveTask& task, FirstWrites& writes, WholeGroups& whole);
   SavedNow save_whole_now(SaveTask task, const TensorLayout& layout);
   SavedNow save_pieces_now(const SaveTask& task, const TensorLayout& layout);
+  std::unique_ptr<SignThread> patience_of_receivers(const SaveTask& task) const;
   static void send_copies(const SaveTask& task, Written& written);
   void exchange_copies(Written& written) const;
   void receive_copies(const SaveTask& task);

@@ -11,24 +11,46 @@
 
 namespace welkin::train {
 
-// On the first rank. The others are in join_passes().
-CheckpointWriter::Again CheckpointWriter::again_with(WholeGroups& whole) const {
-  return [this, &whole] {
-    whole.join_others();
-    told_by_first(world_, 1);
-    whole.begin_again();
-  };
+namespace {
+
+// What the first rank asks of the others.
+constexpr int64_t kNextPart = FirstWrites::kEnd + 1;
+constexpr int64_t kAllParts = FirstWrites::kEnd + 2;  // one after the other, without waiting for a disk
+constexpr int64_t kAgain = FirstWrites::kEnd + 3;     // from the first part on
+
+}  // namespace
+
+// On the first rank, before it writes. The others are in follow_first().
+CheckpointWriter::Again CheckpointWriter::begin_writing(FirstWrites& writes, WholeGroups& whole) {
+  whole.call_others_by([&writes](const std::function<void()>& exchange) { writes.ask(kNextPart, exchange); });
+  return [&] { writes.ask(kAgain, [&] { whole.begin_again(); }); };
 }
 
-void CheckpointWriter::end_passes(WholeGroups& whole) const {
-  whole.join_others();
-  if (whole.has_parts()) told_by_first(world_, 0);
+// The same before it copies. Throws what HostCopy::take() throws; the others have done their part then.
+RankTensors CheckpointWriter::copied(FirstWrites& writes, WholeGroups& whole, HostCopy& copy) {
+  if (!whole.has_parts()) return copy.take({.whole = whole.groups(), .pieces = {}});
+  RankTensors copies;
+  writes.ask(kAllParts, [&] {
+    try {
+      copies = copy.take({.whole = whole.groups(), .pieces = {}});
+    } catch (const CommError&) {
+      throw;  // nobody is there to join
+    } catch (const Error&) {
+      whole.join_others();
+      throw;
+    }
+    whole.join_others();
+  });
+  return copies;
 }
 
-void CheckpointWriter::join_passes(WholeGroups& whole) const {
-  for (bool goes_on = true; goes_on; whole.begin_again()) {
-    whole.join_others();
-    goes_on = whole.has_parts() && told_by_first(world_, 0) != 0;
+void CheckpointWriter::follow_first(WholeGroups& whole) const {
+  while (true) {
+    const int64_t word = FirstWrites::next_word(world_);
+    if (word == kNextPart) whole.join_next();
+    if (word == kAllParts) whole.join_others();
+    if (word == kAgain) whole.begin_again();
+    if (word == FirstWrites::kEnd) return;
   }
 }
 
@@ -46,7 +68,7 @@ CheckpointWriter::SavedNow CheckpointWriter::save_whole_now(SaveTask task, const
   WholeGroups whole(std::exchange(task.groups, {}), layout);
   SavedNow saved;
   if (!is_first()) {
-    join_passes(whole);
+    follow_first(whole);
     const int64_t number = told_by_first(world_, kNowhere);
     if (number == kNowhere) {
       throw CheckpointError("checkpoint", cat("the first rank could not save the state: step=", task.index.position.iteration),
@@ -55,9 +77,11 @@ CheckpointWriter::SavedNow CheckpointWriter::save_whole_now(SaveTask task, const
     saved.place = task.places[static_cast<size_t>(number)];
     return saved;
   }
+  FirstWrites writes(world_);
+  const Again again = begin_writing(writes, whole);
   std::exception_ptr failure;
   for (CheckpointPlace* place : task.places) {
-    if (failure && whole.has_parts()) again_with(whole)();
+    if (failure) again();
     try {
       place->store.save(task.index, whole.groups());
       saved.place = place;
@@ -69,7 +93,7 @@ CheckpointWriter::SavedNow CheckpointWriter::save_whole_now(SaveTask task, const
       if (!failure) failure = std::current_exception();
     }
   }
-  end_passes(whole);
+  writes.end();
   told_by_first(world_, saved.place == nullptr ? kNowhere : std::ranges::find(task.places, saved.place) - task.places.begin());
   if (saved.place == nullptr) std::rethrow_exception(failure);
   return saved;

@@ -17,6 +17,7 @@
 #include "parallel/comm/collectives.h"
 #include "train/checkpoint/aside_folder.h"
 #include "train/checkpoint/format/tensor_pieces.h"
+#include "train/checkpoint/slow_writes.h"
 #include "train/checkpoint/staged_tensors.h"
 
 namespace welkin::train {
@@ -172,9 +173,11 @@ void write_shared_checkpoint(const parallel::Group& world, const fs::path& folde
                              const std::function<std::optional<CheckpointIndex>()>& make_index) {
   const std::unique_ptr<SharedCheckpoint> checkpoint = SharedCheckpoint::begin(world, folder, make_index);
   if (!checkpoint) return;
-  checkpoint->write(own);
+  write_together(world, [&] { checkpoint->write(own); });
   checkpoint->exchange(world);
-  if (world.group_rank() == 0) checkpoint->publish();
+  write_together(world, [&] {
+    if (world.group_rank() == 0) checkpoint->publish();
+  });
 }
 
 Checkpoint open_shared_checkpoint(const parallel::Group& world, const fs::path& folder) {

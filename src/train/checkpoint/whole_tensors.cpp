@@ -274,7 +274,10 @@ void WholeGroups::join_stages(const TensorLayout& layout) {
 at::Tensor WholeGroups::next(size_t number) {
   WELKIN_CHECK(number == done_, "split tensors are put together in one order on all ranks");
   ++done_;
-  return split_[number]();
+  if (!call_) return split_[number]();
+  at::Tensor whole;
+  call_([&] { whole = split_[number](); });
+  return whole;
 }
 
 void WholeGroups::join_others() {

@@ -7,6 +7,7 @@
 
 #include <cstddef>
 #include <functional>
+#include <utility>
 #include <vector>
 
 #include "parallel/comm/mesh_groups.h"
@@ -49,6 +50,12 @@ class WholeGroups {
   // Takes part in the tensors that are not put together yet: all on a rank that does not write, the rest on a rank whose write
   // has failed or was not needed.
   void join_others();
+  // Takes part in the next one, if the first rank has called for it.
+  void join_next() { next(done_); }
+  // The first rank calls the others to each tensor by `call`, which runs the exchange that it gets. Empty: they come by
+  // themselves.
+  using Call = std::function<void(const std::function<void()>& exchange)>;
+  void call_others_by(Call call) { call_ = std::move(call); }
   // Prepares another pass over all of them. Every rank calls it.
   void begin_again() { done_ = 0; }
   bool has_parts() const { return !split_.empty(); }  // the same on all ranks
@@ -60,6 +67,7 @@ class WholeGroups {
 
   std::vector<CheckpointGroup> groups_;
   std::vector<std::function<at::Tensor()>> split_;
+  Call call_;
   size_t done_ = 0;
 };
 

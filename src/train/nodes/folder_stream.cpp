@@ -26,6 +26,7 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr int64_t kLongestListing = int64_t{64} << 20;
+constexpr int64_t kPatience = -1;  // in the place of a listing's length
 constexpr const char* kIndexFile = "index.json";
 
 std::vector<NamedFile> files_in(const fs::path& folder, const std::vector<std::string>& names) {
@@ -121,13 +122,20 @@ void send_checkpoint(const parallel::Group& group, int64_t to, const std::option
   if (!problem.empty()) throw not_copied(*folder, problem);
 }
 
+void send_patience(const parallel::Group& group, int64_t to) {
+  parallel::start_send(group, at::full({1}, kPatience, at::kLong), to).wait();
+}
+
 namespace {
 
 // The folder in which a checkpoint's files arrive; null if there is none this time. CheckpointError if writing fails.
 std::unique_ptr<AsideFolder> receive_folder(const parallel::Group& group, int64_t from, const CheckpointStore& store) {
   at::Tensor length = at::empty({1}, at::kLong);
-  parallel::start_receive(group, length, from).wait();
-  const auto bytes = length.item<int64_t>();
+  int64_t bytes = kPatience;
+  while (bytes == kPatience) {
+    parallel::start_receive(group, length, from).wait();
+    bytes = length.item<int64_t>();
+  }
   if (bytes == 0) return nullptr;
   if (bytes < 0 || bytes > kLongestListing)
     throw CommError("parallel", "a received list of files is invalid", "Start the run again");

@@ -34,6 +34,10 @@ std::optional<std::vector<NamedFile>> parse_listing(const std::string& text);
 void send_checkpoint(const parallel::Group& group, int64_t to, const std::optional<std::filesystem::path>& folder,
                      const std::vector<std::string>& files = {});
 
+// Tells a receiver that waits for a checkpoint that it is still being written: else it would wait for its first message in vain
+// for a deadline. Before send_checkpoint(), as often as needed.
+void send_patience(const parallel::Group& group, int64_t to);
+
 // Receives into store.path_of(its step), unless it is there already; false if none was sent. CheckpointError when it cannot be
 // written or differs from what was sent: then nothing of it stays.
 bool receive_checkpoint(const parallel::Group& group, int64_t from, CheckpointStore& store);

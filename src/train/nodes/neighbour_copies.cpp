@@ -31,6 +31,7 @@ void NeighbourCopies::attach(CheckpointPlace& place) const {
     place.copy_out = [pair = next_](const std::optional<std::filesystem::path>& folder, const std::vector<std::string>& files) {
       send_checkpoint(pair, 1, folder, files);
     };
+    place.ask_patience = [pair = next_] { send_patience(pair, 1); };
   }
   if (before_.size() == 1) return;
   place.copy_in = [pair = before_, &store = place.store, keep = place.keep, is_sharded = is_sharded_] {

@@ -58,6 +58,14 @@ class NeighbourCopies(RanksCase):
             self.assertEqual(path.read_bytes(), (self.disk(1) / path.parent.name / path.name).read_bytes(), path)
         self.assertEqual(list(self.disk(1).glob(".*")), [])
 
+    def test_the_next_node_waits_for_a_slow_disk(self):
+        """Its first message comes after twice the deadline."""
+        slow = ";".join(f"slow:step=4,phase=write,after={i},seconds=0.6" for i in range(10))
+        said = self.run_nodes(2, self.folder / "logs", *self.place(interval=4), "--comm_timeout_s", "3", "--checkpoint_overlap", "wait", "--inject", slow)
+        self.assertEqual(said.count("Fault injected: slow"), 10, said)
+        self.assertNotIn(" - ERROR - ", said)
+        self.assertEqual(self.steps(1), ["step_12", "step_4", "step_8"])
+
     def test_a_lost_disk_is_brought_back_from_the_neighbour(self):
         self.killed_at(8)
         self.assertIn("step_7", self.steps(1))
