@@ -2,15 +2,20 @@
 #include "observe/log/event_log.h"
 
 #include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 #include <array>
+#include <cerrno>
 #include <chrono>
 #include <cmath>
 #include <cstdio>
 #include <ctime>
 #include <nlohmann/json.hpp>
+#include <thread>
 
 #include "core/fault/wall_clock.h"
+#include "core/stopwatch.h"
 #include "core/text.h"
 
 namespace welkin::observe {
@@ -25,6 +30,56 @@ nlohmann::ordered_json json_value(const EventValue& value) {
 
 int64_t milliseconds_now() {
   return std::chrono::duration_cast<std::chrono::milliseconds>(wall_now().time_since_epoch()).count();
+}
+
+// A lock of the whole file. On a network file system it also brings the file's present length. A holder that is stopped must not
+// stop others, and some file systems have no locks: then there is none after a while.
+class AppendLock {
+ public:
+  explicit AppendLock(const FileDescriptor& file) : file_(file) {
+    constexpr double kPatience_s = 1;
+    const Stopwatch waited;
+    while (!(is_held_ = set(F_WRLCK)) && (errno == EAGAIN || errno == EACCES || errno == EINTR)) {
+      if (waited.seconds() > kPatience_s) return;
+      std::this_thread::sleep_for(std::chrono::milliseconds(2));
+    }
+  }
+  ~AppendLock() {
+    if (is_held_) set(F_UNLCK);
+  }
+  AppendLock(const AppendLock&) = delete;
+  AppendLock& operator=(const AppendLock&) = delete;
+
+  bool is_held() const { return is_held_; }
+
+ private:
+  bool set(int16_t kind) const {
+    struct flock whole {};
+    whole.l_type = kind;
+    whole.l_whence = SEEK_SET;
+    return ::fcntl(file_.get(), F_OFD_SETLK, &whole) == 0;
+  }
+
+  const FileDescriptor& file_;
+  bool is_held_ = false;
+};
+
+bool ends_within_a_line(const FileDescriptor& file, off_t size) {
+  char last = '\n';
+  return size > 0 && ::pread(file.get(), &last, 1, size - 1) == 1 && last != '\n';
+}
+
+// A disk that becomes full may take half of a line: that is taken back.
+void append_line(const FileDescriptor& file, const std::filesystem::path& path, const std::string& line) {
+  const AppendLock lock(file);
+  struct stat status {};
+  if (::fstat(file.get(), &status) != 0) throw file_error("inspect", path, errno);
+  try {
+    write_fully(file, path, ends_within_a_line(file, status.st_size) ? "\n" + line : line);
+  } catch (const DataError&) {
+    [[maybe_unused]] const int ignored = lock.is_held() ? ::ftruncate(file.get(), status.st_size) : 0;
+    throw;
+  }
 }
 
 }  // namespace
@@ -50,8 +105,8 @@ bool EventLog::add(std::string_view event, int64_t step, const EventFields& fiel
   const std::lock_guard lock(mutex_);
   ++counts_[std::string(event)];
   try {
-    if (!file_) file_ = open_file(path_, O_WRONLY | O_CREAT | O_APPEND);
-    write_fully(file_, path_, event_line(milliseconds_now(), event, step, rank_, fields));
+    if (!file_) file_ = open_file(path_, O_RDWR | O_CREAT | O_APPEND);
+    append_line(file_, path_, event_line(milliseconds_now(), event, step, rank_, fields));
     return true;
   } catch (const DataError&) {
     return false;

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// events.jsonl: events of a run besides steps, one JSON object per line, for programs. Lines are appended whole, so ranks on
-// one host may share the file, and a killed run leaves whole lines. Thread-safe.
+// events.jsonl: events of a run besides steps, one JSON object per line, for programs. Ranks of all hosts share the file: most
+// lines are the first rank's, but only the rank itself can tell of its fault or its failure. Each appends under a lock of the
+// file, since network file systems append two hosts' lines to one place. Lines are whole or not there, and what a killed
+// process has left of one stands on a line of its own. Thread-safe.
 #pragma once
 
 #include <cstdint>

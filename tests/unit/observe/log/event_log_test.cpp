@@ -1,13 +1,20 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "observe/log/event_log.h"
 
+#include <fcntl.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <sys/resource.h>
 
+#include <algorithm>
+#include <chrono>
 #include <cmath>
+#include <csignal>
+#include <future>
 #include <limits>
 
 #include "core/file.h"
+#include "core/file_descriptor.h"
 #include "observe/log/run_status.h"
 #include "temporary_folder.h"
 
@@ -35,6 +42,56 @@ TEST(EventLog, LinesOfTwoProcessesAreAppended) {
   EXPECT_EQ(first.counts(), (std::map<std::string, int64_t>{{"started", 1}, {"fault", 1}}));
   const std::string text = read_file(folder.path() / "events.jsonl", 1 << 16);
   EXPECT_EQ(std::count(text.begin(), text.end(), '\n'), 3);
+}
+
+TEST(EventLog, WhatAKilledProcessHasLeftOfALineStandsAlone) {
+  const TemporaryFolder folder;
+  const auto path = folder.path() / "events.jsonl";
+  write_file_atomically(path, "{\"time\":\"2023-11");
+  EXPECT_TRUE(EventLog(path, 0).add("started", 0));
+  const std::string text = read_file(path, 1 << 16);
+  EXPECT_THAT(text, ::testing::StartsWith("{\"time\":\"2023-11\n{\"time\":"));
+  EXPECT_THAT(text, ::testing::EndsWith("}\n"));
+}
+
+// The limit of a file's size refuses what a full disk does: the end of a line.
+TEST(EventLog, AFullDiskLeavesNoPartOfALine) {
+  const TemporaryFolder folder;
+  const auto path = folder.path() / "events.jsonl";
+  EventLog log(path, 0);
+  EXPECT_TRUE(log.add("started", 0));
+  const std::string before = read_file(path, 1 << 16);
+  rlimit former{};
+  ASSERT_EQ(getrlimit(RLIMIT_FSIZE, &former), 0);
+  const auto handler = std::signal(SIGXFSZ, SIG_IGN);
+  const rlimit small{.rlim_cur = before.size() + 10, .rlim_max = former.rlim_max};
+  ASSERT_EQ(setrlimit(RLIMIT_FSIZE, &small), 0);
+  EXPECT_FALSE(log.add("fault", 1));
+  ASSERT_EQ(setrlimit(RLIMIT_FSIZE, &former), 0);
+  std::signal(SIGXFSZ, handler);
+  EXPECT_EQ(read_file(path, 1 << 16), before);
+  EXPECT_TRUE(log.add("fault", 2));
+  EXPECT_THAT(read_file(path, 1 << 16), ::testing::StartsWith(before + "{\"time\":"));
+}
+
+// On a network file system lines of two hosts would else be written over each other. A holder that never lets go is not waited
+// for: the run matters more than a line.
+TEST(EventLog, WaitsForAnotherWriterAndNotForEver) {
+  const TemporaryFolder folder;
+  const auto path = folder.path() / "events.jsonl";
+  EventLog log(path, 0);
+  EXPECT_TRUE(log.add("started", 0));
+  const std::string before = read_file(path, 1 << 16);
+  const FileDescriptor other = open_file(path, O_RDWR);
+  struct flock whole {};
+  whole.l_type = F_WRLCK;
+  whole.l_whence = SEEK_SET;
+  ASSERT_EQ(fcntl(other.get(), F_OFD_SETLK, &whole), 0);
+  auto added = std::async(std::launch::async, [&] { return log.add("fault", 1); });
+  EXPECT_EQ(added.wait_for(std::chrono::milliseconds(200)), std::future_status::timeout);
+  EXPECT_EQ(read_file(path, 1 << 16), before);
+  EXPECT_TRUE(added.get());
+  EXPECT_THAT(read_file(path, 1 << 16), HasSubstr("\"event\":\"fault\""));
 }
 
 TEST(EventLog, AFolderThatIsGoneLosesALineAndNoRun) {
