@@ -29,11 +29,37 @@ YamlDocument own_settings(const YamlDocument& document) {
   return copy;
 }
 
+// A preset that is named as a component would be read as settings of it, each of which is unknown. It is told by its entries:
+// most are keys, and not of this component. Which of the two was meant is for the user to say: to take it for a preset would
+// leave misplaced settings out without a word.
+void check_name(const YamlDocument& document, const YamlEntry& entry) {
+  const YamlNode& node = document.at(entry.value);
+  if (node.kind != YamlKind::Mapping || !is_key_prefix(entry.key)) return;
+  const auto is_known = [](const std::string& name) { return find_key(name) != nullptr || is_key_prefix(name); };
+  std::vector<std::string> own, others;
+  for (const YamlEntry& inner : node.entries) {
+    const bool is_own = is_known(cat(entry.key, ".", inner.key));
+    if (is_own || is_known(inner.key)) (is_own ? own : others).push_back(inner.key);
+  }
+  if (others.size() <= own.size()) return;
+  const std::string more = others.size() > 1 ? cat(" and ", others.size() - 1, " more") : "";
+  throw ConfigError("config",
+                    cat(document.name, ":", entry.mark.line, ": a preset cannot have the name of a component: ", entry.key,
+                        ", whose settings these would be: ", entry.key, ".", others.front(), more),
+                    cat("Rename the preset, for instance to ", entry.key, "_run. If settings for all presets are meant, take ",
+                        others.front(), more, " out of ", entry.key, ", to the left margin"));
+}
+
 const YamlEntry& find_preset(const YamlDocument& document, const std::string& name) {
   const auto names = preset_names(document);
   const YamlEntry* entry = find_entry(document.top(), name);
   if (entry != nullptr && !is_setting(document, *entry)) return *entry;
   const auto near = nearest(name, names);
+  if (entry != nullptr) {
+    throw ConfigError("config",
+                      cat(document.name, ":", entry->mark.line, ": no preset but settings for all presets: --config ", name),
+                      "A preset is a mapping under a name that is neither a key nor a component. Rename it");
+  }
   const std::string all = names.empty() ? "The file has no presets" : cat("Presets of the file: ", join(names, ", "));
   throw ConfigError("config", cat(document.name, ": unknown preset: --config ", name),
                     near.empty() ? all : cat("Nearest: ", join(near, ", "), ". ", all));
@@ -79,6 +105,7 @@ std::vector<std::string> preset_names(const YamlDocument& document) {
 }
 
 void apply_file(Draft& draft, const YamlDocument& document, const std::optional<std::string>& preset) {
+  for (const YamlEntry& entry : document.top().entries) check_name(document, entry);
   const YamlDocument settings = own_settings(document);
   apply_mapping(draft, settings, settings.root, Layer::File);
   if (!preset && preset_names(document).empty()) return;

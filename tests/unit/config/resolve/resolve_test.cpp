@@ -184,12 +184,27 @@ TEST(Resolve, RefusesMissingFilesAndPresets) {
   EXPECT_THAT(resolve_error("base: {}\nshort: {}\nshort_opt: {}\n", {"--config=shrt"}),
               HasSubstr("run.yaml: unknown preset: --config shrt. Nearest: short. Presets of the file: base, short, short_opt."));
   EXPECT_THAT(resolve_error("model: vit\n", {"--config=x"}), HasSubstr("unknown preset: --config x. The file has no presets."));
+  EXPECT_THAT(resolve_error("base: {}\noptions: {a: 1}\n", {"--config=options"}),
+              HasSubstr("run.yaml:2: no preset but settings for all presets: --config options. A preset is a mapping under"));
   EXPECT_THAT(test::config_error([] { resolve(test::command_line({"--yaml_config=/"}), 1); }),
               HasSubstr("the file cannot be read: /"));
   const test::YamlFile folder("");
   EXPECT_THAT(test::config_error([] { resolve(test::command_line({"--tutorial=sc22"}), 1); }),
               HasSubstr("the default file of --tutorial sc22 does not exist: config/sc22/UNet.yaml, config/UNet.yaml. Give "
                         "--yaml_config FILE."));
+}
+
+// Any run with the file would meet "unknown key: loss.lr".
+TEST(Resolve, APresetWithTheNameOfAComponentIsRefusedByName) {
+  const std::string text = "base: &base\n  model: vit\nloss:\n  <<: *base\n  lr: 1.E-3\n  depth: 2\n";
+  for (const char* preset : {"--config=base", "--config=loss"}) {
+    EXPECT_THAT(
+        resolve_error(text, {preset}),
+        HasSubstr("run.yaml:3: a preset cannot have the name of a component: loss, whose settings these would be: loss.lr "
+                  "and 2 more. Rename the preset, for instance to loss_run. If settings for all presets are meant, take lr "
+                  "and 2 more out of loss, to the left margin"));
+  }
+  EXPECT_THAT(resolve_error("base: {}\nmodel: {depht: 2}\n", {"--config=base"}), HasSubstr("unknown key: model.depht=2"));
 }
 
 TEST(Resolve, NamesOfChannelsSayHowManyThereAre) {
