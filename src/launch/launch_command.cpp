@@ -43,7 +43,10 @@ constexpr std::array kOptions{
     LaunchOption{"--grace", "", "SECONDS", "time for other processes to report after one has failed (default 5)"},
     LaunchOption{"--elastic", "", "MIN:MAX",
                  "continue with MIN to MAX ranks in all when some are lost, and restart the lost ones (train)"},
-    LaunchOption{"--max_restarts", "", "N", "with --elastic: restarts of lost processes of this node, in all (default 3)"},
+    LaunchOption{
+        "--max_restarts", "", "N",
+        "restarts of lost processes of this node, in all (train; default 3 with --elastic, else 0); without --elastic the "
+        "run goes on when all ranks are there again"},
     LaunchOption{"--sbatch", "", "", "print a Slurm job script for N processes on each of M nodes; `| sbatch` submits it"},
     LaunchOption{"--script", "", "SYSTEM",
                  "print a job script, as --sbatch, for flux (`| flux batch`), lsf (`| bsub`), pbs (`| qsub`) or slurm"},
@@ -54,6 +57,8 @@ constexpr std::array kOptions{
 
 constexpr std::string_view kForeignLaunchers =
     "\nA srun, mpirun, torchrun or flux run starts `welkin VERB` directly; no `launch` is needed there.\n";
+
+constexpr int64_t kRestarts = 3;  // of an elastic job
 
 constexpr size_t kHelpColumn = 24, kHelpWidth = 100;
 
@@ -121,14 +126,27 @@ void check_elastic(const LaunchArguments& arguments) {
                           ", nnodes=", arguments.num_nodes, ", elastic=", limits.least, ":", limits.most),
                       "Raise -n, or lower MIN");
   }
+  const char* const option = arguments.restarts_alone ? "--max_restarts" : "--elastic";
   if (!arguments.verb.empty() && arguments.verb.front() != "train") {
-    throw ConfigError("launch", cat("only train goes on with other ranks: verb=", arguments.verb.front()), "Leave --elastic out");
+    throw ConfigError("launch",
+                      cat(arguments.restarts_alone ? "only train goes on after a restart" : "only train goes on with other ranks",
+                          ": verb=", arguments.verb.front()),
+                      cat("Leave ", option, " out"));
   }
   if (arguments.sbatch) {
     throw ConfigError(
-        "launch", "a job script of --sbatch starts its ranks by srun, which does not support elastic rounds: --elastic, --sbatch",
+        "launch",
+        cat("a job script of --sbatch starts its ranks by srun, which does not support elastic rounds: ", option, ", --sbatch"),
         "Leave one of them out; the guide has a job script for elastic jobs (docs/guide/elastic.md)");
   }
+}
+
+// Restarts without limits of the number of ranks, as torchrun has them: a round needs all.
+void need_all_ranks(LaunchArguments& arguments) {
+  if (arguments.elastic || arguments.max_restarts.value_or(0) == 0 || arguments.num_local == 0) return;
+  const int64_t all = arguments.num_local * arguments.num_nodes;
+  arguments.elastic = ElasticLimits{.least = all, .most = all};
+  arguments.restarts_alone = true;
 }
 
 void check(const LaunchArguments& arguments) {
@@ -210,7 +228,7 @@ int run_rounds(const LaunchArguments& arguments, WorkerPlan plan, const MakeBoar
                       .num_nodes = plan.num_nodes,
                       .node = plan.node,
                       .limits = *arguments.elastic,
-                      .max_restarts = arguments.max_restarts,
+                      .max_restarts = arguments.max_restarts.value_or(kRestarts),
                       .grace = plan.grace,
                       .prefix = plan.prefix,
                       .environment = [&plan](int64_t local) { return worker_environment(plan, local); }};
@@ -274,6 +292,7 @@ LaunchArguments parse_launch(const std::vector<std::string>& given) {
     }
   }
   if (arguments.elastic && arguments.num_local == 0 && arguments.num_nodes == 1) arguments.num_local = arguments.elastic->most;
+  need_all_ranks(arguments);
   arguments.own.assign(given.begin(), given.end() - static_cast<std::ptrdiff_t>(arguments.verb.size()));
   check(arguments);
   return arguments;

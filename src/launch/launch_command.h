@@ -25,7 +25,8 @@ struct LaunchArguments {
   bool prefix = true;
   double grace_s = 5;
   std::optional<ElasticLimits> elastic;
-  int64_t max_restarts = 3;
+  std::optional<int64_t> max_restarts;  // alone: an elastic job that needs all ranks
+  bool restarts_alone = false;          // --elastic is not given: `elastic` comes from max_restarts
   bool help = false;
   bool sbatch = false;             // print a job script instead of starting anything
   std::string script = "slurm";    // of this batch system

@@ -72,6 +72,26 @@ TEST(LaunchCommand, SaysWhatIsWrong) {
   EXPECT_THAT(error_of({"-n", "2", "--node_rank", "1", "--", "train"}), HasSubstr("node_rank=1, nnodes=1"));
 }
 
+TEST(LaunchCommand, RestartsWithoutElasticNeedAllRanks) {
+  const auto parsed = [](const Lines& more) {
+    Lines words = {"-n", "2"};
+    words.insert(words.end(), more.begin(), more.end());
+    words.emplace_back("train");
+    return parse_launch(words);
+  };
+  const LaunchArguments alone = parsed({"--nnodes", "3", "--rdzv", "a:1", "--max_restarts", "1"});
+  ASSERT_TRUE(alone.elastic.has_value());
+  EXPECT_EQ(alone.elastic->least, 6);
+  EXPECT_EQ(alone.elastic->most, 6);
+  EXPECT_EQ(parsed({"--elastic", "1:2", "--max_restarts", "1"}).elastic->least, 1);
+  EXPECT_FALSE(parsed({"--max_restarts", "0"}).elastic.has_value());
+  EXPECT_FALSE(parsed({}).elastic.has_value());
+  EXPECT_THAT(error_of({"-n", "2", "--max_restarts", "1", "evaluate"}),
+              HasSubstr("only train goes on after a restart: verb=evaluate. Leave --max_restarts out"));
+  EXPECT_THAT(error_of({"-n", "2", "--max_restarts", "1", "--sbatch", "train"}),
+              HasSubstr("elastic rounds: --max_restarts, --sbatch"));
+}
+
 struct ShellRun {
   int code = 0;
   std::string out, err;
