@@ -11,6 +11,7 @@
 #include "core/error.h"
 #include "core/process/host.h"
 #include "core/text.h"
+#include "launch/elastic/job_size.h"
 #include "launch/process/crew.h"
 
 namespace welkin::launch {
@@ -27,9 +28,9 @@ constexpr auto kLongestLook = std::chrono::milliseconds(1000);
 
 double seconds_from(AgentClock::time_point start) { return std::chrono::duration<double>(AgentClock::now() - start).count(); }
 
-bool is_fatal_code(int64_t code) {
-  return code == static_cast<int64_t>(ExitCode::Usage) || code == static_cast<int64_t>(ExitCode::Interrupted);
-}
+constexpr auto kUsageExit = static_cast<int64_t>(ExitCode::Usage);
+
+bool is_fatal_code(int64_t code) { return code == kUsageExit || code == static_cast<int64_t>(ExitCode::Interrupted); }
 
 // A process whose device or memory computes wrong numbers would do so again.
 bool is_defective_code(int64_t code) { return code == static_cast<int64_t>(ExitCode::Defective); }
@@ -41,6 +42,9 @@ class Leader {
 
   void lead() {
     const JobView job = look();
+    if (const std::string problem = size_problem(board_, plan_); !problem.empty()) {
+      return follow(job, {.kind = Decision::Kind::End, .why = cat(problem, ". ", kSizeRemedy), .code = kUsageExit});
+    }
     follow(job, decide(job, {.silent_s = std::chrono::duration<double>(plan_.grace).count(), .join_s = plan_.join_s}));
   }
   // True if the launchers of all nodes that answer know that the job is over.
@@ -186,6 +190,7 @@ class Agent {
  public:
   Agent(const ElasticPlan& plan, const std::function<std::unique_ptr<JobBoard>()>& make_board)
       : plan_(plan), board_(make_board()), slots_(static_cast<size_t>(plan.num_local)) {
+    tell_size(*board_, plan_);
     if (plan_.node == 0) leader_.emplace(plan_, *board_);
   }
 
@@ -227,6 +232,8 @@ class Agent {
         board_->set(slot_key(place.slot.id.node, place.slot.id.local), text_of(place.slot));
     }
     beat();
+    const std::string problem = leader_ ? "" : size_problem(*board_, plan_);
+    if (!problem.empty()) throw ConfigError("launch", problem, kSizeRemedy);
     if (leader_) leader_->lead();
     look_at_board();
   }

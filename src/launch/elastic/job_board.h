@@ -46,6 +46,8 @@ inline constexpr const char* kSizesKey = "elastic/sizes";
 inline constexpr const char* kBegunKey = "elastic/begun";
 // A place for a process: the text of a Slot. Written by its node's launcher.
 inline std::string slot_key(int64_t node, int64_t local) { return cat("elastic/slot/", node, ".", local); }
+// With which numbers a node's launcher was started (job_size.h). Written by that launcher.
+inline std::string size_key(int64_t node) { return cat("elastic/size/", node); }
 inline std::string beat_key(int64_t node) { return cat("elastic/beat/", node); }
 // The first node's launcher wants this process ended, and writes it.
 inline std::string order_key(const std::string& id) { return cat("elastic/order/", id); }

@@ -59,6 +59,8 @@ void rendezvous_on(Connection& connection, const launch::RankInfo& place, const 
     rendezvous(connection.kv_store(),
                {.rank = place.rank,
                 .world_size = place.world_size,
+                .local_size = place.local_size,
+                .num_nodes = place.num_nodes,
                 .host = cat(host_name(), ", process ", getpid()),
                 .program = options.program,
                 .configuration = options.configuration},

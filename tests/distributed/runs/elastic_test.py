@@ -157,6 +157,21 @@ class Elastic(RanksCase):
         self.run_ranks(2, self.folder / "root.yaml", root, *EQUAL, "--resume")
         self.assert_undisturbed(root)
 
+    def test_restarts_without_limits_wait_for_all_ranks(self):
+        root = self.folder / "root"
+        text = self.finish(self.launch(2, self.write(YAML.format(steps=24)), root, *EQUAL, "--inject", "kill:step=7,rank=1,phase=forward",
+                                       options=("--max_restarts", "1")))
+        self.assertIn("It is started again in 1 s: start 1 of 1", text)
+        self.assertIn("round 2 begins with ranks=2", text)
+        self.assert_undisturbed(root)
+
+    def test_nodes_of_other_sizes_are_told_so(self):
+        nodes = [self.elastic("1:3", ranks=node + 1, options=("--nnodes", "2", "--node_rank", str(node), "--rdzv", f"127.0.0.1:{self.port}"), name=f"n{node}")
+                 for node in range(2)]
+        texts = [self.finish(process, USAGE) for process, _ in nodes]
+        self.assertIn("the nodes were started with other numbers: node 0 with -n 1 --nnodes 2, node 1 with -n 2 --nnodes 2", texts[0])
+        self.assertIn("node 1 with -n 2 --nnodes 2, node 0 with -n 1 --nnodes 2. Give every node the same -n and --nnodes", texts[1])
+
     def test_a_split_model_goes_on_from_its_checkpoint(self):
         flags = ("--tensor_parallel", "2", "--checkpoint_interval", "3")
         process, root = self.elastic("2:4", *flags, "--inject", "kill:step=8,rank=3,phase=forward", options=("--max_restarts", "0"))

@@ -13,6 +13,7 @@
 #include <string>
 
 #include "core/error.h"
+#include "launch/elastic/job_board.h"
 
 namespace welkin::launch {
 namespace {
@@ -79,6 +80,23 @@ ElasticPlan plan_of(const std::string& script, int64_t node) {
   plan.limits = {.least = 1, .most = 2};
   plan.environment = [](int64_t) { return std::vector<std::pair<std::string, std::string>>(); };
   return plan;
+}
+
+// Each launcher counts slots by its own -n: it would wait for processes that nobody starts, or forget some.
+TEST(ElasticAgent, NodesThatWereStartedWithOtherNumbersAreToldSo) {
+  const auto board_with = [](int64_t node) {
+    auto board = std::make_unique<MemoryBoard>();
+    board->set(size_key(node), "-n 2 --nnodes 2");
+    return board;
+  };
+  testing::internal::CaptureStderr();
+  EXPECT_EQ(run_elastic(plan_of("sleep 20", 0), [&] { return board_with(1); }), 2);
+  EXPECT_THAT(
+      testing::internal::GetCapturedStderr(),
+      HasSubstr("the nodes were started with other numbers: node 0 with -n 1 --nnodes 2, node 1 with -n 2 --nnodes 2. Give "
+                "every node the same -n and --nnodes"));
+  EXPECT_THAT([&] { run_elastic(plan_of("sleep 20", 1), [&] { return board_with(0); }); },
+              testing::ThrowsMessage<ConfigError>(HasSubstr("node 1 with -n 1 --nnodes 2, node 0 with -n 2 --nnodes 2")));
 }
 
 TEST(ElasticAgent, TheBoardStaysUntilTheOtherNodesKnowTheEnd) {
