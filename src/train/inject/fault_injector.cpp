@@ -60,10 +60,16 @@ bool can_repeat(FaultKind kind) { return kind == FaultKind::Slow || kind == Faul
 }  // namespace
 
 FaultInjector::FaultInjector(const std::vector<Fault>& faults, int64_t rank)
-    : drops_connections_(std::ranges::find(faults, FaultKind::DropConnection, &Fault::kind) != faults.end()) {
+    : drops_connections_(std::ranges::find(faults, FaultKind::DropConnection, &Fault::kind) != faults.end()), loss_ranks_{rank} {
   for (const Fault& fault : faults) {
-    if (!fault.rank || *fault.rank == rank) pending_.push_back({.fault = fault});
+    if (!fault.rank || *fault.rank == rank || is_of_losses(fault.kind)) pending_.push_back({.fault = fault});
   }
+}
+
+// Of a fault in losses: that it is to happen in one of this rank's.
+bool FaultInjector::concerns(const Fault& fault) const {
+  if (!is_of_losses(fault.kind)) return true;
+  return fault.rank ? std::ranges::find(loss_ranks_, *fault.rank) != loss_ranks_.end() : !loss_ranks_.empty();
 }
 
 // A fault that lasts several steps happens in the remaining ones. A process that starts anew within its life (elastic) has
@@ -77,13 +83,14 @@ void FaultInjector::leave_out_passed(int64_t steps_done) {
       fault.steps -= passed;
       return false;
     }
-    if (say_) say_(cat("Fault left out, the run is past its step: ", fault.text), "left_out", steps_done);
+    if (say_ && concerns(fault)) say_(cat("Fault left out, the run is past its step: ", fault.text), "left_out", steps_done);
     return true;
   });
 }
 
-void FaultInjector::open(const std::filesystem::path& checkpoints, int64_t steps_done, Say say) {
+void FaultInjector::open(const std::filesystem::path& checkpoints, int64_t steps_done, Say say, std::vector<int64_t> loss_ranks) {
   checkpoints_ = checkpoints;
+  loss_ranks_ = std::move(loss_ranks);
   say_ = std::move(say);
   leave_out_passed(steps_done);
   const bool writes = std::ranges::any_of(pending_, [](const Pending& pending) { return is_write_phase(pending.fault.phase); });
@@ -96,12 +103,14 @@ void FaultInjector::open(const std::filesystem::path& checkpoints, int64_t steps
 void FaultInjector::say_unused(int64_t steps_done) {
   const std::lock_guard lock(mutex_);
   for (const Pending& pending : pending_) {
-    if (pending.times == 0) say_(cat("Fault left out, its place never came: ", pending.fault.text), "left_out", steps_done);
+    if (pending.times == 0 && concerns(pending.fault))
+      say_(cat("Fault left out, its place never came: ", pending.fault.text), "left_out", steps_done);
   }
 }
 
 bool FaultInjector::changes_losses() const {
-  return std::ranges::any_of(pending_, [](const Pending& pending) { return is_of_losses(pending.fault.kind); });
+  return std::ranges::any_of(
+      pending_, [this](const Pending& pending) { return is_of_losses(pending.fault.kind) && concerns(pending.fault); });
 }
 
 bool FaultInjector::watches_spans() const {
@@ -181,7 +190,7 @@ void FaultInjector::change_losses(at::Tensor& loss, at::Tensor& scaled) {
   const std::lock_guard lock(mutex_);
   for (Pending& pending : pending_) {
     const Fault& fault = pending.fault;
-    if (!is_of_losses(fault.kind)) continue;
+    if (!is_of_losses(fault.kind) || !concerns(fault)) continue;
     const bool is_again = can_repeat(fault.kind) && pending.last_step == step_ && pending.times > 0;
     if (!is_again && !is_due(pending, "step", step_)) continue;
     if (!is_again) say(fault, step_);

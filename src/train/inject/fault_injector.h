@@ -22,7 +22,7 @@ namespace welkin::train {
 
 class FaultInjector : public observe::SpanSink {
  public:
-  // Keeps the faults that concern this rank.
+  // Keeps the faults that may concern this rank.
   FaultInjector(const std::vector<Fault>& faults, int64_t rank);
   FaultInjector(const FaultInjector&) = delete;
   FaultInjector& operator=(const FaultInjector&) = delete;
@@ -30,8 +30,10 @@ class FaultInjector : public observe::SpanSink {
   // `say` gets a sentence about each fault before it happens, and the step. It is called on any thread.
   using Say = std::function<void(const std::string& text, std::string_view kind, int64_t step)>;
   // Called before the first step of a start, with the folder of checkpoints and the number of steps that the run has done.
-  // Faults of these steps are left out, and `say` is told: a job that is queued again passes the same faults again.
-  void open(const std::filesystem::path& checkpoints, int64_t steps_done, Say say);
+  // Faults of these steps are left out, and `say` is told: a job that is queued again passes the same faults again. `loss_ranks`:
+  // the ranks whose losses are made here. Of a pipeline, the last stage makes that of all its stages, and the others make none:
+  // a fault in the loss of any of them is one of the last.
+  void open(const std::filesystem::path& checkpoints, int64_t steps_done, Say say, std::vector<int64_t> loss_ranks);
 
   // Called after the last step of the run: names the faults whose place never came.
   void say_unused(int64_t steps_done);
@@ -55,6 +57,7 @@ class FaultInjector : public observe::SpanSink {
     int64_t last_step = 0;  // the step in which it happened last
     int64_t times = 0;      // how often it happened
   };
+  bool concerns(const Fault& fault) const;
   void leave_out_passed(int64_t steps_done);
   bool is_due(Pending& pending, std::string_view phase, int64_t step) const;
   void at_phase(std::string_view phase);
@@ -66,6 +69,7 @@ class FaultInjector : public observe::SpanSink {
   std::mutex mutex_;  // checkpoint writers run on threads of their own
   std::vector<Pending> pending_;
   bool drops_connections_ = false;
+  std::vector<int64_t> loss_ranks_;
   int64_t step_ = 0;
   std::filesystem::path checkpoints_;
   Say say_;

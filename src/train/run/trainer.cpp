@@ -73,7 +73,7 @@ struct Trainer::Running {
                                .samples_of = [&data](const StepRecord& record) { return data.samples_of(record); }});
     report.emplace(context, setup, data, state, device, context.world.is_main() ? scalar_files(context, folder) : ScalarFiles{});
     health->tell([this](const std::string& event, int64_t step) { report->event(event, step); });
-    if (context.faults != nullptr) open_faults(context, folder, state.position.iteration);
+    if (context.faults != nullptr) open_faults(context, setup, folder, state.position.iteration);
     loop.emplace(LoopParts{.context = context,
                            .setup = setup,
                            .data = data,
@@ -87,12 +87,20 @@ struct Trainer::Running {
                            .device = device});
   }
 
-  void open_faults(const TrainerContext& context, const RunFolder& folder, int64_t steps_done) {
-    context.faults->open(folder.checkpoint_folder(), steps_done,
-                         [this, &context](const std::string& text, std::string_view kind, int64_t step) {
-                           context.warn_at_once(text);
-                           health->event("fault", step, {{"fault", std::string(kind)}, {"text", text}}, /*of_this_rank=*/true);
-                         });
+  void open_faults(const TrainerContext& context, const TrainSetup& setup, const RunFolder& folder, int64_t steps_done) {
+    context.faults->open(
+        folder.checkpoint_folder(), steps_done,
+        [this, &context](const std::string& text, std::string_view kind, int64_t step) {
+          context.warn_at_once(text);
+          health->event("fault", step, {{"fault", std::string(kind)}, {"text", text}}, /*of_this_rank=*/true);
+        },
+        loss_ranks(setup, context.world.rank()));
+  }
+
+  // The ranks whose losses this rank makes.
+  static std::vector<int64_t> loss_ranks(const TrainSetup& setup, int64_t rank) {
+    if (!setup.pipeline) return {rank};
+    return setup.pipeline->has_output() ? setup.layout.groups.along(parallel::Axis::Pp).ranks() : std::vector<int64_t>();
   }
 
   EpochMeter meter;

@@ -115,6 +115,14 @@ class InjectedFaults(RanksCase):
         found = [event for event in events(root) if event["event"] == "nonfinite_gradient"]
         self.assertEqual([(event["step"], event["gradient_norm"], event["action"]) for event in found], [(5, "nan", "skip")])
 
+    def test_nan_of_a_stage_is_made_by_the_stage_with_the_loss(self):
+        """The first stage of a pipeline has no loss of its own."""
+        text, root = self.faulty("nan_gradient:step=5,rank=0", "--pipeline_parallel", "2", "--on_nonfinite", "skip")
+        self.assertIn("rank 1: Fault injected: nan_gradient:step=5,rank=0, at step 5", text)
+        self.assertEqual(text.count("Fault injected"), 1)
+        self.assertNotIn("Fault left out", text)
+        self.assertEqual([event["step"] for event in events(root) if event["event"] == "nonfinite_gradient"], [5])
+
     def test_a_spike_of_one_rank_is_judged_by_all_alike(self):
         for action in ("skip", "rollback"):
             pair = []
