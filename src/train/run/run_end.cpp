@@ -32,6 +32,16 @@ double in_hundredths(double seconds) { return std::round(seconds * 100) / 100; }
 
 }  // namespace
 
+// Without a word a run that was resumed after its end looks like one that has trained further.
+void RunLoop::say_nothing_is_left() const {
+  const config::LoopConfig& loop = config_.loop;
+  const bool by_steps = loop.num_iters > 0;
+  const std::string length = by_steps ? cat("num_iters=", loop.num_iters) : cat("num_epochs=", loop.num_epochs);
+  context_.log.info(cat("Nothing is left to do: the run was resumed at step ", state_.position.iteration, " and ends at step ",
+                        state_.length.total_steps, ", by ", length, ". A larger --", by_steps ? "num_iters" : "num_epochs",
+                        " goes on from there"));
+}
+
 void RunLoop::finish() {
   if (parts_.data.stream() != nullptr) context_.log.info(parts_.data.stream()->text());
   const bool is_in_folder = parts_.checkpoints.save();

@@ -91,6 +91,7 @@ bool RunLoop::run() {
     state_.stops_early = true;
     context_.log.info(cat("Early stopping had ended the run: ", early_stop_->reason(), ". A larger patience continues it"));
   }
+  if (config_.loop.resume && state_.resumed && state_.is_finished() && !state_.stops_early) say_nothing_is_left();
   parts_.health.begin(reached(), state_.resumed ? parts_.checkpoints.resumed_from() : "",
                       state_.resumed ? parts_.checkpoints.newest() : "");
   agree_to_stop();

@@ -82,6 +82,7 @@ class RunLoop {
   void judge(const ValidationReport& report);
   void stop_early_if_due(bool is_full_epoch);
   void agree_to_stop();
+  void say_nothing_is_left() const;
   void finish();
   void save_for_next_round();
   void say_checkpoints();

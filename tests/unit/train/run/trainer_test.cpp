@@ -150,11 +150,16 @@ TEST(Trainer, AFinishedRunThatIsMadeLongerEqualsTheLongRunBitForBit) {
   config.loop.num_iters = 13;
   EXPECT_EQ(logged(run_tiny(config, {}).log, "Avg val loss").size(), 3u);
   config.loop.resume = true;
-  EXPECT_EQ(logged(run_tiny(config, {}).log, "Avg val loss").size(), 3u);  // still finished: nothing is done twice
+  const TinyOutcome again = run_tiny(config, {});
+  EXPECT_EQ(logged(again.log, "Avg val loss").size(), 3u);  // still finished: nothing is done twice
+  EXPECT_THAT(again.log,
+              HasSubstr("Nothing is left to do: the run was resumed at step 13 and ends at step 13, by num_iters=13. A "
+                        "larger --num_iters goes on from there"));
   config.loop.num_iters = 18;
   const TinyOutcome longer = run_tiny(config, {});
   EXPECT_TRUE(longer.run.completed);
   EXPECT_THAT(longer.log, HasSubstr("Resumed at step 13"));
+  EXPECT_EQ(longer.log.rfind("Nothing is left to do"), longer.log.find("Nothing is left to do"));  // of the run before alone
   EXPECT_EQ(checkpoint_files(longer.run.folder, 18), checkpoint_files(reference.run.folder, 18));
   const auto train = logged(longer.log, "Avg train loss"), valid = logged(longer.log, "Avg val loss");
   const auto train_whole = logged(reference.log, "Avg train loss"), valid_whole = logged(reference.log, "Avg val loss");
