@@ -9,10 +9,12 @@
 
 #include "config/resolve/same_run.h"
 #include "core/error.h"
+#include "core/file.h"
 #include "core/text.h"
 #include "data/storage/fingerprint.h"
 #include "parallel/comm/collectives.h"
 #include "parallel/shard/model_parallel_gradients.h"
+#include "train/checkpoint/checkpoint_store.h"
 #include "train/checkpoint/shared_checkpoint.h"
 #include "train/device/kernel_choice.h"
 #include "train/interchange/initial_weights.h"
@@ -35,6 +37,17 @@ void check_same_data(const CheckpointIndex& index, const std::vector<data::FileF
   if (changes.empty()) return;
   throw DataError("checkpoint", cat("the training data have changed since the checkpoint: ", changes),
                   "Restore the files, start over without --resume, or go on with --allow_changed_data");
+}
+
+// The folder of a run of this preset and number on another number of ranks, if it has checkpoints; empty: there is none.
+std::string folder_of_other_ranks(const std::filesystem::path& run_folder) {
+  const std::filesystem::path of_ranks = run_folder.parent_path();
+  for (const std::filesystem::path& other : entries_of(of_ranks.parent_path())) {
+    const std::filesystem::path found = other / run_folder.filename();
+    const bool is_other = other.filename() != of_ranks.filename();
+    if (is_other && !CheckpointStore(found / "checkpoints").steps().empty()) return found.string();
+  }
+  return {};
 }
 
 CheckpointGroup own_group_of(std::vector<CheckpointGroup> groups, const std::string& name) {
@@ -190,6 +203,12 @@ void RunCheckpoints::check_none(size_t damaged) const {
         "Restore one from a copy, or start over without --resume, which moves them aside");
   }
   context_.log.info("There is no checkpoint to resume from: the run starts from the beginning");
+  const std::filesystem::path run_folder = places_.own().store.folder().parent_path();
+  if (const std::string other = folder_of_other_ranks(run_folder); !other.empty()) {
+    context_.log.warning(cat("Another number of ranks has another folder, and ", other,
+                             " has checkpoints: to continue these, end this run and move ", other, " to ", run_folder.string(),
+                             ". With --set folder_rule=mp a run has one folder for any number"));
+  }
 }
 
 // Takes the state from the memory of a rank of the round before. Every rank calls it.

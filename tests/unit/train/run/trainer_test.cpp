@@ -214,6 +214,18 @@ TEST(Trainer, ResumeWithoutACheckpointStartsFromTheBeginning) {
   EXPECT_EQ(logged(again.log, "Avg train loss").size(), 3u);
 }
 
+// Its folder has the number of ranks in its name: without a word the work of the others would seem lost.
+TEST(Trainer, ResumeNamesTheFolderOfAnotherNumberOfRanks) {
+  const ScratchFolder folder;
+  config::RunConfig config = tiny_config(folder.path());
+  config.loop.resume = true;
+  EXPECT_THAT(run_tiny(config, {}).log, Not(HasSubstr("Another number of ranks")));
+  fs::rename(folder.path() / "base" / "1GPU", folder.path() / "base" / "4GPU");
+  const std::string other = (folder.path() / "base" / "4GPU" / "00").string();
+  EXPECT_THAT(run_tiny(config, {}).log,
+              HasSubstr("Another number of ranks has another folder, and " + other + " has checkpoints"));
+}
+
 TEST(Trainer, AnOlderCheckpointIsUsedWhenTheNewestIsDamaged) {
   const ScratchFolder folder;
   config::RunConfig config = tiny_config(folder.path());
