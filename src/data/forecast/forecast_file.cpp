@@ -2,7 +2,6 @@
 #include "data/forecast/forecast_file.h"
 
 #include <algorithm>
-#include <array>
 #include <cmath>
 
 #include "core/error.h"
@@ -24,26 +23,6 @@ ArrayFile open_forecast(const std::filesystem::path& path) {
   return open_field_file(path);
 }
 
-// Seconds of one unit of a lead.
-double lead_seconds(const ArrayFile& file, const std::string& name) {
-  const auto texts = file.texts(name, "units");
-  const std::string unit = texts.empty() ? "" : texts.front();
-  constexpr std::array<std::pair<std::string_view, double>, 8> kUnits{{{"hours", 3600},
-                                                                       {"hour", 3600},
-                                                                       {"h", 3600},
-                                                                       {"days", 86400},
-                                                                       {"day", 86400},
-                                                                       {"minutes", 60},
-                                                                       {"seconds", 1},
-                                                                       {"nanoseconds", 1e-9}}};
-  for (const auto& [known, seconds] : kUnits) {
-    if (known == unit) return seconds;
-  }
-  throw DataError("forecast",
-                  cat("the leads have no unit that is known: path=", file.path.string(), ", dataset=", name, ", units=", unit),
-                  "Give them in hours, days, minutes, seconds or nanoseconds");
-}
-
 }  // namespace
 
 ForecastFile::ForecastFile(const std::filesystem::path& path) : file_(open_forecast(path)) {
@@ -63,8 +42,16 @@ ForecastFile::ForecastFile(const std::filesystem::path& path) : file_(open_forec
 }
 
 std::string ForecastFile::dimension(const std::vector<std::string>& names) const {
+  const auto dimensions = [&](const std::string& name) { return file_.array(name)->facts().shape.size(); };
   for (const std::string& name : names) {
-    if (file_.has(name)) return name;
+    if (file_.has(name) && dimensions(name) == 1) return name;
+  }
+  for (const std::string& name : names) {
+    if (!file_.has(name)) continue;
+    throw DataError("forecast",
+                    cat("a coordinate of a forecast is no axis of it: path=", file_.path.string(), ", dataset=", name,
+                        ", dimensions=", dimensions(name)),
+                    cat("Keep the axis where one place of it is chosen, as xarray does with isel(", name, "=[0])"));
   }
   throw DataError("forecast", cat("this is no forecast: path=", file_.path.string(), ", missing=", names.front()),
                   "Give a file that welkin forecast made, or one of WeatherBench2's form");
@@ -79,32 +66,53 @@ std::vector<std::string> ForecastFile::variables() const {
 }
 
 void ForecastFile::read_times() {
+  const int64_t num_starts = file_.array(start_name_)->facts().num_values();
+  const int64_t num_leads = file_.array(lead_name_)->facts().num_values();
+  if (num_starts == 0 || num_leads == 0) {
+    throw DataError("forecast",
+                    cat("a forecast without fields: path=", path().string(), ", starts=", num_starts, ", leads=", num_leads),
+                    "Make it again");
+  }
   const FileTimes times = data::read_times(file_, start_name_);
   if (times.seconds.empty()) refuse_times_without_units(file_.path.string(), start_name_, "scores of a forecast");
   starts_ = times.seconds;
+  std::vector<int64_t> sorted = starts_;
+  std::ranges::sort(sorted);
+  if (const auto twice = std::ranges::adjacent_find(sorted); twice != sorted.end()) {
+    throw DataError(
+        "forecast",
+        cat("a start occurs twice: path=", path().string(), ", ", start_name_, "=", format_date(times.calendar, *twice)),
+        "Leave one of them out: it would count twice");
+  }
   calendar_ = written_calendar(times.calendar);
-  const std::vector<double> leads = numbers_of(lead_name_);
-  if (add_valid_times(leads.size())) return;
-  const double unit = lead_seconds(file_, lead_name_);
+  add_valid_times(static_cast<size_t>(num_leads));
+  leads_ = read_leads(file_, lead_name_, starts_, valid_times_);
+  if (!valid_times_.empty()) return;
+  constexpr double kHour = 3600;
   for (const int64_t start : starts_) {
     std::vector<int64_t>& valid = valid_times_.emplace_back();
-    for (const double lead : leads) valid.push_back(start + std::llround(lead * unit));
+    for (const double lead : leads_.numbers) valid.push_back(start + std::llround(lead * kHour));
   }
 }
 
-// Takes the valid times from the file: steps of months have no lead in hours.
-bool ForecastFile::add_valid_times(size_t num_leads) {
-  if (!file_.has("valid_time")) return false;
+// Takes the valid times from a file that says them: steps of months have no lead in hours.
+void ForecastFile::add_valid_times(size_t num_leads) {
+  if (!file_.has("valid_time")) return;
   const FileTimes valid = data::read_times(file_, "valid_time");
+  if (written_calendar(valid.calendar) != calendar_ && !valid.seconds.empty()) {
+    throw DataError("forecast",
+                    cat("starts and valid times of a forecast have two calendars: path=", path().string(), ", ", start_name_, "=",
+                        name_of(calendar_), ", valid_time=", name_of(valid.calendar)),
+                    "Give both arrays the attribute calendar of the data");
+  }
   const auto& axes = file_.array("valid_time")->facts().axes;
-  if (valid.seconds.size() != starts_.size() * num_leads || axes.size() != 2) return false;
+  if (valid.seconds.size() != starts_.size() * num_leads || axes.size() != 2) return;
   const bool by_start = axes.front() == start_name_;
   for (size_t start = 0; start < starts_.size(); ++start) {
     std::vector<int64_t>& times = valid_times_.emplace_back();
     for (size_t lead = 0; lead < num_leads; ++lead)
       times.push_back(valid.seconds[by_start ? start * num_leads + lead : lead * starts_.size() + start]);
   }
-  return true;
 }
 
 void ForecastFile::add_variables() {

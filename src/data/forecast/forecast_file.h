@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "data/forecast/field_variables.h"
+#include "data/forecast/forecast_leads.h"
 #include "data/forecast/grid_turn.h"
 #include "data/sample/calendar.h"
 #include "data/sample/dataset.h"
@@ -26,7 +27,8 @@ class ForecastFile {
   const std::filesystem::path& path() const { return file_.path; }
   Calendar calendar() const { return calendar_; }
   const std::vector<int64_t>& starts() const { return starts_; }  // seconds
-  int64_t num_leads() const { return static_cast<int64_t>(valid_times_.at(0).size()); }
+  const ForecastLeads& leads() const { return leads_; }
+  int64_t num_leads() const { return static_cast<int64_t>(leads_.numbers.size()); }
   int64_t valid_time(int64_t start, int64_t lead) const {
     return valid_times_[static_cast<size_t>(start)][static_cast<size_t>(lead)];
   }
@@ -55,7 +57,7 @@ class ForecastFile {
   std::vector<double> numbers_of(const std::string& name) const;
   std::string dimension(const std::vector<std::string>& names) const;
   void read_times();
-  bool add_valid_times(size_t num_leads);
+  void add_valid_times(size_t num_leads);
   void add_variables();
   void add_levels(const std::string& name, const StoredArrayPtr& array);
 
@@ -64,6 +66,7 @@ class ForecastFile {
   Calendar calendar_ = Calendar::ProlepticGregorian;
   std::vector<int64_t> starts_;
   std::vector<std::vector<int64_t>> valid_times_;
+  ForecastLeads leads_;
   int64_t members_ = 1;
   std::vector<double> latitude_, longitude_;
   GridTurn turn_;

@@ -4,7 +4,6 @@
 #include <algorithm>
 #include <array>
 #include <cctype>
-#include <optional>
 
 #include "core/text.h"
 #include "data/sample/dataset.h"
@@ -73,19 +72,6 @@ std::vector<double> hours(const std::vector<int64_t>& seconds) {
   return values;
 }
 
-// Lead times that are the same for all starts; those of months differ, and are counted.
-std::optional<std::vector<double>> lead_hours(const ForecastLayout& layout) {
-  std::vector<double> leads;
-  for (size_t lead = 0; lead < layout.valid_times.at(0).size(); ++lead) {
-    const int64_t first = layout.valid_times[0][lead] - layout.starts[0];
-    for (size_t start = 0; start < layout.starts.size(); ++start) {
-      if (layout.valid_times[start][lead] - layout.starts[start] != first) return {};
-    }
-    leads.push_back(static_cast<double>(first) / kHour);
-  }
-  return leads;
-}
-
 std::vector<double> places_or(const std::vector<double>& given, int64_t count, double first, double step) {
   std::vector<double> places = given;
   for (int64_t i = 0; given.empty() && i < count; ++i) places.push_back(first + step * static_cast<double>(i));
@@ -109,13 +95,11 @@ void add_times(const ForecastLayout& layout, OutputFile& output) {
                   {"units", text_attribute(kTimeUnits)},
                   {"calendar", calendar},
                   {"axis", text_attribute("T")}});
-  const auto leads = lead_hours(layout);
-  std::vector<double> numbers;
-  for (int64_t lead = 1; lead <= layout.num_leads(); ++lead) numbers.push_back(static_cast<double>(lead));
-  Attributes attributes{{"long_name", text_attribute(leads ? "time since the start" : "steps since the start")},
-                        {"units", text_attribute(leads ? "hours" : "1")}};
-  if (leads) attributes["standard_name"] = text_attribute("forecast_period");
-  add_coordinate(output, "lead_time", leads.value_or(numbers), std::move(attributes));
+  const bool in_hours = layout.leads.in_hours;
+  Attributes attributes{{"long_name", text_attribute(in_hours ? "time since the start" : "steps since the start")},
+                        {"units", text_attribute(in_hours ? "hours" : "1")}};
+  if (in_hours) attributes["standard_name"] = text_attribute("forecast_period");
+  add_coordinate(output, "lead_time", layout.leads.numbers, std::move(attributes));
   OutputArray valid{.name = "valid_time",
                     .shape = {layout.num_leads(), static_cast<int64_t>(layout.starts.size())},
                     .chunk = {layout.num_leads(), static_cast<int64_t>(layout.starts.size())},

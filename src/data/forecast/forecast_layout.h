@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "data/forecast/forecast_leads.h"
 #include "data/formats/array_writer.h"
 #include "data/sample/calendar.h"
 
@@ -18,12 +19,13 @@ struct ForecastLayout {
   std::vector<double> latitude, longitude;   // degrees; empty: the tutorials' rows from pole to pole, columns from 0 eastwards
   int64_t height = 0, width = 0;
   Calendar calendar = Calendar::ProlepticGregorian;
-  std::vector<int64_t> starts;                    // seconds, ascending
+  std::vector<int64_t> starts;  // seconds, ascending
+  ForecastLeads leads;
   std::vector<std::vector<int64_t>> valid_times;  // (start, lead) seconds
   int64_t members = 1;
   Attributes attributes;  // of the file: title, source, ...
 
-  int64_t num_leads() const { return static_cast<int64_t>(valid_times.at(0).size()); }
+  int64_t num_leads() const { return static_cast<int64_t>(leads.numbers.size()); }
 };
 
 // Names of the arrays, one per channel: letters, digits and underscores, no two alike, none that of a coordinate.

@@ -7,9 +7,11 @@
 #include <charconv>
 #include <cmath>
 #include <cstdio>
+#include <optional>
 
 #include "core/error.h"
 #include "core/text.h"
+#include "data/sample/time_unit.h"
 
 namespace welkin::data {
 namespace {
@@ -203,16 +205,21 @@ std::string lower_case(std::string_view text) {
   return result;
 }
 
-constexpr std::array<UnitName, 26> kUnits{{{"milliseconds", 1e-3},
+constexpr std::array<UnitName, 34> kUnits{{{"milliseconds", 1e-3},
                                            {"millisecond", 1e-3},
                                            {"millisecs", 1e-3},
                                            {"millisec", 1e-3},
                                            {"msecs", 1e-3},
+                                           {"msec", 1e-3},
                                            {"ms", 1e-3},
                                            {"microseconds", 1e-6},
                                            {"microsecond", 1e-6},
+                                           {"microsecs", 1e-6},
+                                           {"microsec", 1e-6},
+                                           {"us", 1e-6},
                                            {"nanoseconds", 1e-9},
                                            {"nanosecond", 1e-9},
+                                           {"ns", 1e-9},
                                            {"seconds", 1},
                                            {"second", 1},
                                            {"secs", 1},
@@ -228,7 +235,10 @@ constexpr std::array<UnitName, 26> kUnits{{{"milliseconds", 1e-3},
                                            {"hr", 3600},
                                            {"h", 3600},
                                            {"days", 86400},
-                                           {"day", 86400}}};
+                                           {"day", 86400},
+                                           {"d", 86400},
+                                           {"weeks", 604800},
+                                           {"week", 604800}}};
 
 }  // namespace
 
@@ -304,6 +314,12 @@ int64_t TimeUnits::to_seconds(double value) const {
   return reference + std::llround(seconds);
 }
 
+std::optional<double> seconds_of_unit(std::string_view unit) {
+  const std::string word = unit.size() <= 2 ? std::string(unit) : lower_case(unit);
+  const auto found = std::ranges::find(kUnits, word, &UnitName::name);
+  return found == kUnits.end() ? std::nullopt : std::optional(found->seconds);
+}
+
 TimeUnits parse_time_units(std::string_view units, std::string_view calendar) {
   TimeUnits result;
   result.calendar = parse_calendar(lower_case(calendar));
@@ -315,11 +331,11 @@ TimeUnits parse_time_units(std::string_view units, std::string_view calendar) {
   };
   if (since == std::string_view::npos) throw fail("Write them like: hours since 1900-01-01 00:00:00");
   const std::string_view word = std::string_view(lower).substr(0, since);
-  const auto unit = std::ranges::find(kUnits, word, &UnitName::name);
+  const auto seconds = seconds_of_unit(word);
   const bool months = word == "months" || word == "month";
   const bool years = word == "years" || word == "year" || word == "common_years";
-  if (unit != kUnits.end()) {
-    result.seconds_per_unit = unit->seconds;
+  if (seconds) {
+    result.seconds_per_unit = *seconds;
   } else if ((months || years) && result.calendar == Calendar::Day360) {
     result.seconds_per_unit = static_cast<double>(kSecondsPerDay) * (months ? 30 : 360);
   } else {

@@ -19,8 +19,7 @@ namespace welkin::train {
 namespace {
 
 constexpr uint64_t kMostScoreBytes = uint64_t{1} << 28;
-constexpr double kHour = 3600;
-constexpr const char* kCalibratedVersion = "calibrated forecast 1";
+constexpr const char* kCalibratedVersion = "calibrated forecast 2";
 
 using Series = observe::ScoreSeries;
 
@@ -70,6 +69,7 @@ data::ForecastLayout layout_of(const data::ForecastFile& forecast, const Ensembl
   layout.calendar = forecast.calendar();
   layout.members = forecast.members();
   layout.starts = forecast.starts();
+  layout.leads = forecast.leads();
   for (int64_t start = 0; start < static_cast<int64_t>(layout.starts.size()); ++start) {
     std::vector<int64_t>& times = layout.valid_times.emplace_back();
     for (int64_t lead = 0; lead < forecast.num_leads(); ++lead) times.push_back(forecast.valid_time(start, lead));
@@ -79,10 +79,6 @@ data::ForecastLayout layout_of(const data::ForecastFile& forecast, const Ensembl
                        {"source", text(cat(file.source, ", from ", forecast.path().string()))},
                        {"history", text("made by welkin calibrate")}};
   return layout;
-}
-
-double lead_hours(const data::ForecastFile& forecast, int64_t start, int64_t lead) {
-  return static_cast<double>(forecast.valid_time(start, lead) - forecast.starts()[static_cast<size_t>(start)]) / kHour;
 }
 
 // Looks every lead up, before anything is written.
@@ -101,9 +97,16 @@ void check_calibrated(const data::ForecastFile& forecast, const EnsembleCalibrat
     throw ConfigError("calibrate", cat("the forecast has no such variable: --at_least ", name, "=", least),
                       cat("Name one of ", join(names, ", ")));
   }
+  if (const bool in_hours = forecast.leads().in_hours; in_hours != calibration.in_hours()) {
+    const auto unit = [](bool hours) { return hours ? "hours" : "steps"; };
+    throw DataError("calibrate",
+                    cat("the forecast and the scores number leads in two units: path=", forecast.path().string(),
+                        ", leads=", unit(in_hours), ", scores=", unit(calibration.in_hours())),
+                    "Make and score the forecasts with one version of the program");
+  }
   for (const std::string& name : names) {
     for (int64_t lead = 0; calibration.has(name) && lead < forecast.num_leads(); ++lead)
-      calibration.at(name, lead, lead_hours(forecast, 0, lead));
+      calibration.at(name, forecast.leads(), lead);
   }
 }
 
@@ -124,8 +127,7 @@ void write_start(const data::ForecastFile& forecast, const EnsembleCalibration& 
     const auto least = file.at_least.find(name);
     for (int64_t lead = 0; lead < forecast.num_leads(); ++lead) {
       forecast.read(name, start, lead, members);
-      if (calibration.has(name))
-        calibrate_members(members, forecast.members(), calibration.at(name, lead, lead_hours(forecast, start, lead)));
+      if (calibration.has(name)) calibrate_members(members, forecast.members(), calibration.at(name, forecast.leads(), lead));
       if (least != file.at_least.end()) {
         for (float& value : members) value = value < least->second ? least->second : value;  // missing values stay
       }
@@ -167,11 +169,11 @@ EnsembleCalibration::EnsembleCalibration(const CalibrationOptions& options) : pa
   }
 }
 
-LeadCalibration EnsembleCalibration::at(const std::string& variable, int64_t number, double hours) const {
+LeadCalibration EnsembleCalibration::at(const std::string& variable, const data::ForecastLeads& leads, int64_t number) const {
   constexpr double kSame = 1e-6;
   const Channel& channel = channels_.at(names_.at(variable));
-  const double lead = in_hours_ ? hours : static_cast<double>(number + 1);
-  const std::string words = cat("variable=", variable, ", lead=", lead, in_hours_ ? " h" : " steps", ", path=", path_.string());
+  const double lead = leads.numbers.at(static_cast<size_t>(number));
+  const std::string words = cat("variable=", variable, ", lead=", leads.text(number), ", path=", path_.string());
   for (size_t i = 0; i < channel.leads.size(); ++i) {
     if (std::abs(channel.leads[i] - lead) > kSame) continue;
     const LeadCalibration& found = channel.calibrations[i];

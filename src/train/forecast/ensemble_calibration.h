@@ -36,8 +36,9 @@ class EnsembleCalibration {
   // `variable` as forecast files name a channel of the scores: ours, or another's (data/forecast/field_names.h).
   bool has(const std::string& variable) const { return names_.contains(variable); }
   const std::string& channel_of(const std::string& variable) const { return names_.at(variable); }  // its name in the scores
-  // `number` of the lead from 0, at `hours` after its start. DataError for a lead without a score, or without spread.
-  LeadCalibration at(const std::string& variable, int64_t number, double hours) const;
+  bool in_hours() const { return in_hours_; }  // the scores' leads, else in steps
+  // Of leads in that unit the one with this place from 0. DataError for a lead without a score, or without spread.
+  LeadCalibration at(const std::string& variable, const data::ForecastLeads& leads, int64_t number) const;
   // All numbers of it: equal texts, equal calibrations.
   std::string text() const;
 
@@ -48,7 +49,7 @@ class EnsembleCalibration {
   };
 
   std::filesystem::path path_;
-  bool in_hours_ = true;                      // else leads are counted from 1
+  bool in_hours_ = true;
   std::map<std::string, Channel> channels_;   // by the channel's name in the scores
   std::map<std::string, std::string> names_;  // of variables: the channel
 };

@@ -30,9 +30,8 @@ FieldMovie movie_of(const data::ForecastFile& file, const std::string& variable,
   if (is_ensemble) movie.panels.push_back({.title = "standard deviation of the members", .range_of = 1});
   for (int64_t lead = 0; lead < file.num_leads(); ++lead) {
     const at::Tensor members = members_at(file, variable, lead);
-    const double hours = static_cast<double>(file.valid_time(0, lead) - file.starts().front()) / 3600;
     movie.titles.push_back(
-        cat(name, ", ", data::format_date(file.calendar(), file.valid_time(0, lead)), " (lead ", hours, " h)"));
+        cat(name, ", ", data::format_date(file.calendar(), file.valid_time(0, lead)), " (lead ", file.leads().text(lead), ")"));
     movie.panels[0].planes.push_back(members.mean(0).contiguous());
     if (is_ensemble) movie.panels[1].planes.push_back(members.std(0).contiguous());
   }

@@ -23,7 +23,7 @@ int64_t most_steps(const EnsembleOptions& options) {
 }
 
 // In the files that a build can go on with. Files without it do not declare NaN as the value of a missing point.
-constexpr const char* kFileVersion = "forecast file 2";
+constexpr const char* kFileVersion = "forecast file 3";
 
 std::string words_of(const EnsembleStart& ensemble) {
   const Perturbation& noise = ensemble.perturbation;
@@ -62,6 +62,7 @@ void ForecastRun::lay_out() {
   layout_.members = options_.members;
   layout_.starts = data::choose_starts(fields_, options_.from,
                                        {.steps_before = initial_.history_needed(options_.members), .steps = options_.steps});
+  layout_.leads = data::leads_of(fields_.step(), models_.front()->config().data.dt, options_.steps);
   for (const int64_t start : layout_.starts) {
     std::vector<int64_t>& times = layout_.valid_times.emplace_back();
     for (int64_t lead = 1; lead <= options_.steps; ++lead) times.push_back(fields_.valid_time(start, lead));

@@ -8,7 +8,6 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
-#include <numeric>
 #include <optional>
 
 #include "core/error.h"
@@ -43,7 +42,7 @@ std::vector<std::optional<int64_t>> starts_in(const data::ForecastFile& forecast
       if (one == other) continue;
       throw DataError("evaluate",
                       cat("two forecasts of other leads cannot be paired: path=", forecast.path().string(),
-                          ", second=", second.path().string(), ", start=", date(*found), ", lead=", lead + 1,
+                          ", second=", second.path().string(), ", start=", date(*found), ", lead=", forecast.leads().text(lead),
                           ", valid=", date(one), " and ", date(other)),
                       "Give forecasts whose steps are equally long");
     }
@@ -173,7 +172,8 @@ class SkillRun {
     skill_.height = forecast.height(), skill_.width = forecast.width();
     skill_.without_state.assign(static_cast<size_t>(forecast.num_leads()), 0);
     skill_.without_second = skill_.without_state;
-    name_leads();
+    skill_.leads = forecast.leads().numbers;
+    if (!forecast.leads().in_hours) skill_.lead_unit = "steps";
     for (int64_t start = 0; start < skill_.num_starts; ++start) {
       std::vector<size_t>& seasons = skill_.seasons.emplace_back();
       for (int64_t lead = 0; lead < forecast.num_leads(); ++lead)
@@ -193,22 +193,6 @@ class SkillRun {
     skill_.maps.resize(places_.size()), map_cases_.resize(places_.size());
     skill_.spectra.assign(places_.size(), std::vector<LeadSpectra>(static_cast<size_t>(forecast.num_leads())));
     spectrum_cases_.assign(places_.size() * static_cast<size_t>(forecast.num_leads()), 0.0);
-  }
-
-  // Names the leads as the forecast's file does.
-  void name_leads() {
-    const data::ForecastFile& forecast = sources_.forecast;
-    bool is_same = true;
-    for (int64_t lead = 0; lead < forecast.num_leads(); ++lead) {
-      const int64_t seconds = forecast.valid_time(0, lead) - forecast.starts().front();
-      skill_.leads.push_back(static_cast<double>(seconds) / 3600);
-      for (int64_t start = 0; start < skill_.num_starts; ++start) {
-        is_same = is_same && forecast.valid_time(start, lead) - forecast.starts()[static_cast<size_t>(start)] == seconds;
-      }
-    }
-    if (is_same) return;
-    skill_.lead_unit = "steps";
-    std::iota(skill_.leads.begin(), skill_.leads.end(), 1.0);
   }
 
   std::vector<float> field(size_t members) const { return std::vector<float>(members * plane_); }

@@ -39,8 +39,8 @@ struct Skill {
   std::vector<std::string> without_units;        // channels whose unit the forecast does not say
   std::vector<std::string> without_climatology;  // scored channels that the climatology does not hold, where there is one
   std::vector<int64_t> region_points;            // of one field, by region
-  std::vector<double> leads;                     // in lead_unit
-  std::string lead_unit = "h";                   // or "steps", where the hours of a lead differ between starts: steps are months
+  std::vector<double> leads;                     // in lead_unit, as the forecast's file numbers them
+  std::string lead_unit = "h";                   // or "steps"
   std::vector<int64_t> without_state;   // by lead: starts that have a truth and no state for persistence, which are not scored
   std::vector<int64_t> without_second;  // by lead: starts with a truth that the second forecast lacks, which are not scored
   int64_t num_starts = 0, height = 0, width = 0;

@@ -207,6 +207,36 @@ class ForecastScores(ForecastCase):
         got = self.evaluate("--forecast", self.write(others.drop_vars("geopotential"), "fewer.zarr"), "--bootstrap", "0")
         self.assertIn("Channels that the forecast does not hold: z500.\n", got["out"])
 
+    def test_every_unit_of_leads(self):
+        wanted = self.evaluate("--forecast", self.single, "--bootstrap", "0")
+        single = xarray.open_dataset(self.single, decode_timedelta=False).load().drop_vars("valid_time")
+        for number, (unit, length) in enumerate((("hour", 1.0), ("h", 1.0), ("minutes", 1 / 60), ("min", 1 / 60), ("s", 1 / 3600), ("ms", 1e-3 / 3600),
+                                                 ("us", 1e-6 / 3600), ("nanoseconds", 1e-9 / 3600), ("d", 24.0), ("weeks", 168.0))):
+            leads = ("lead_time", np.array([6, 12, 18]) / length, {"units": unit})
+            got = self.evaluate("--forecast", self.write(single.assign_coords(lead_time=leads), f"unit{number}.zarr"), "--bootstrap", "0")
+            self.assertEqual(got["lead_hours"], [6, 12, 18], unit)
+            self.assertEqual(got["scores"], wanted["scores"], unit)
+        for unit in ("months", "1", "fortnights"):
+            other = self.write(single.assign_coords(lead_time=("lead_time", [1, 2, 3], {"units": unit})), f"{unit}.zarr")
+            done = self.call("evaluate", self.run_folder, "--device", "cpu", "--forecast", other, code=DATA)
+            self.assertIn(f"the leads have no unit that has a length: path={other}, dataset=lead_time, units={unit}. Give them in hours", done.stderr)
+        dated = xarray.open_dataset(self.single, decode_times=False).load()
+        dated.valid_time.attrs["calendar"] = "noleap"
+        done = self.call("evaluate", self.run_folder, "--device", "cpu", "--forecast", self.write(dated, "dated.zarr"), code=DATA)
+        self.assertIn("starts and valid times of a forecast have two calendars: path=", done.stderr)
+        self.assertIn("init_time=proleptic_gregorian, valid_time=noleap", done.stderr)
+
+    def test_files_that_are_cut_or_joined_wrongly(self):
+        single = xarray.open_dataset(self.single, decode_timedelta=True).load()
+        for name, data, words in (("init", single.isel(init_time=2), "a coordinate of a forecast is no axis of it: path={}, dataset=init_time, dimensions=0. "
+                                   "Keep the axis where one place of it is chosen, as xarray does with isel(init_time=[0])"),
+                                  ("lead", single.isel(lead_time=1), "dataset=lead_time, dimensions=0"),
+                                  ("none", single.isel(init_time=slice(0, 0)), "a forecast without fields: path={}, starts=0, leads=3"),
+                                  ("twice", single.isel(init_time=[3, 0, 3]), "a start occurs twice: path={}, init_time=2001-03-01T18:00:00. Leave one of them out")):
+            path = self.write(data, f"cut_{name}.zarr")
+            done = self.call("evaluate", self.run_folder, "--device", "cpu", "--forecast", path, code=DATA)
+            self.assertIn(words.format(path), done.stderr)
+
     def test_a_forecast_that_is_not_finite_has_no_score(self):
         single = xarray.open_dataset(self.single, decode_timedelta=True).load()
         for value in (np.nan, np.inf):
@@ -380,7 +410,7 @@ class ForecastScores(ForecastCase):
         stretched = xarray.open_dataset(self.single, decode_timedelta=True).load()
         stretched = stretched.assign_coords(lead_time=2 * stretched.lead_time).drop_vars("valid_time")
         refused(DATA, "--forecast", self.single, "--second", self.write(stretched, "stretched.zarr"), parts=[
-            "two forecasts of other leads cannot be paired", "start=2001-03-01T00:00:00, lead=1, valid=2001-03-01T06:00:00 and 2001-03-01T12:00:00"])
+            "two forecasts of other leads cannot be paired", "start=2001-03-01T00:00:00, lead=6 h, valid=2001-03-01T06:00:00 and 2001-03-01T12:00:00"])
         refused(DATA, "--forecast", self.single, "--climatology", self.single, parts=["this is no climatology"])
 
     def forecast_file(self, *flags):

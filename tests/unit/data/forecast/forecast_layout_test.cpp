@@ -78,3 +78,4 @@ TEST(ForecastLayout, HasAnAxisOfMembersOnlyForSeveral) {
 
 }  // namespace
 }  // namespace welkin::data
+                        .leads = {.numbers = {1, 2}},
