@@ -17,6 +17,15 @@ std::optional<data::TimeStep> given_step(const config::CommandLine& line) {
   return data::TimeStep{.seconds = data::parse_duration(text), .months = 0};
 }
 
+void check_given_step(const config::CommandLine& line, const data::TimeStep& step) {
+  const auto given = given_step(line);
+  if (!given || given->seconds == step.seconds) return;
+  throw ConfigError("forecast",
+                    cat("the data have another step: --time_step=", text_flag(line, "time_step"),
+                        ", step=", step.months != 0 ? cat(step.months, " month") : cat(hours_of(step), " h")),
+                    "Leave it out");
+}
+
 }  // namespace
 
 std::vector<std::string> words_between_commas(const std::string& text) {
@@ -35,6 +44,7 @@ EnsembleModels::EnsembleModels(Application& application, const TrainedRun& run, 
     auto fields = std::make_unique<data::FieldStates>(run.config, choice.split, text_flag(run.line, "states"),
                                                       given_step(run.line), text_flag(run.line, "forcings"));
     if (fields_ == nullptr) fields_ = fields.get();
+    check_given_step(run.line, fields->step());
     models_.push_back(std::make_unique<train::TrainedModel>(application.registries, run.config, choice, std::move(fields)));
     if (has_dropout) models_.back()->enable_dropout();
   }

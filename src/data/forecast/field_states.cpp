@@ -13,6 +13,8 @@
 namespace welkin::data {
 namespace {
 
+constexpr double kFewestHoursOfMonth = 28 * 24;
+
 // The channels of the run's training files, in whose order statistics and roles are; nothing where they are gone.
 std::optional<FieldFacts> training_channels(const config::RunConfig& config) {
   if (config.data.train_data_path.empty() && config.data.datasets.empty()) return {};
@@ -20,6 +22,17 @@ std::optional<FieldFacts> training_channels(const config::RunConfig& config) {
   std::error_code error;
   if (!std::filesystem::exists(training.folder, error)) return {};
   return open_first_field_file(training.source())->facts();
+}
+
+// The step of the run's training files; unknown where they are gone, and where they are not evenly spaced.
+TimeStep training_step(const config::RunConfig& config) {
+  const auto training = training_channels(config);
+  if (!training || training->time.empty()) return {};
+  try {
+    return time_step_of(training->time, parse_calendar(training->calendar), training->path.string());
+  } catch (const DataError&) {
+    return {};
+  }
 }
 
 Era5Options state_options(const config::RunConfig& config, Split split, const std::string& folder) {
@@ -72,7 +85,7 @@ FieldStates::FieldStates(const config::RunConfig& config, Split split, const std
   for (int64_t i = 0; i < states_->num_files(); ++i) need_times(states_->file(i), "a forecast", "the forecast");
   calendar_ = parse_calendar(states_->file(0).calendar);
   find_times(options.folder.string());
-  if (step) step_ = *step;
+  find_step(config, step);
   if (!step_.is_known()) {
     throw ConfigError("forecast", cat("one state does not say how long a step is: folder=", options.folder.string()),
                       "Give the step of the run's data, for instance --time_step 6h");
@@ -234,6 +247,14 @@ void FieldStates::find_times(const std::string& folder) {
                   cat("the files of a folder do not follow each other in time: folder=", folder,
                       ", time=", format_date(calendar_, *(twice + 1))),
                   "Name the files in the order of their times");
+}
+
+// One state has no step, and a few do not tell months from days, nor where in its month a time lies: the run's training files do.
+void FieldStates::find_step(const config::RunConfig& config, const std::optional<TimeStep>& given) {
+  if (step_.is_known() && hours_of(step_) < kFewestHoursOfMonth) return;
+  const TimeStep trained = training_step(config);
+  if (trained.months != 0) step_ = trained;
+  if (!step_.is_known() && given) step_ = trained.is_known() ? trained : *given;
 }
 
 void FieldStates::add_computed(const config::RunConfig& config) {

@@ -22,7 +22,8 @@ namespace welkin::data {
 
 class FieldStates final : public Dataset {
  public:
-  // `folder` instead of that of the split, where it is not empty. `step`: of the files' times, for files that hold one.
+  // `folder` instead of that of the split, where it is not empty. `step`: of the files' times, for files that hold one; months
+  // are those of the training files.
   // `forcings`: a folder whose files hold the forcing channels; empty: those of the states do. DataError for files without times,
   // and for another grid or calendar than that of the training files; ConfigError for data that are no fields in time, and for an
   // unknown step.
@@ -69,6 +70,7 @@ class FieldStates final : public Dataset {
 
  private:
   void find_times(const std::string& folder);
+  void find_step(const config::RunConfig& config, const std::optional<TimeStep>& given);
   void add_computed(const config::RunConfig& config);
   void find_known(const config::RunConfig& config, const std::string& forcings);
   void open_forcings(const config::RunConfig& config, const std::string& folder);

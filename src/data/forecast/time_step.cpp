@@ -34,6 +34,18 @@ PlaceInMonth place_in_month(const std::vector<int64_t>& times, Calendar calendar
 
 bool is_month(int64_t seconds) { return seconds >= 28 * kDaySeconds && seconds <= 31 * kDaySeconds; }
 
+// True for times of months that follow each other, each at the same place of its month. Two of them may be 28 days apart.
+bool are_months(const std::vector<int64_t>& times, Calendar calendar) {
+  const bool is_day = place_in_month(times, calendar) == PlaceInMonth::Day;
+  const Date first = to_date(calendar, times.front());
+  for (size_t i = 0; i < times.size(); ++i) {
+    const Date date = to_date(calendar, times[i]);
+    if (month_number(date) != month_number(first) + static_cast<int64_t>(i)) return false;
+    if (is_day && (date.day != first.day || date.second_of_day != first.second_of_day)) return false;
+  }
+  return true;
+}
+
 }  // namespace
 
 double hours_of(const TimeStep& step) {
@@ -50,7 +62,7 @@ TimeStep time_step_of(const std::vector<int64_t>& times, Calendar calendar, cons
     equal = equal && step == first;
     months = months && is_month(step);
   }
-  if (months && (!equal || first >= 30 * kDaySeconds))
+  if (months && (!equal || are_months(times, calendar)))
     return {.seconds = 0, .months = 1, .place = place_in_month(times, calendar)};
   if (equal) return {.seconds = first, .months = 0};
   throw DataError("forecast", cat("the times of a file are not evenly spaced: path=", path, ", first_step_seconds=", first),

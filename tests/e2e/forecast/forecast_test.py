@@ -167,6 +167,9 @@ class Forecast(ForecastCase):
         self.refused(USAGE, *new, "--perturb", "white", parts=["--perturb=white", "gaussian:amplitude"])
         self.refused(DATA, *new, "--perturb", "lagged", "--members", "40", parts=["there is no state of that time"])
         for name, values in (("latitude", LATITUDE + 1), ("calendar", "noleap")):
+        self.refused(USAGE, *new, "--time_step", "7h", parts=["the data have another step: --time_step=7h, step=6 h. Leave it out"])
+        write_dated_fields(self.folder / "now/state.h5", epoch_seconds(2024, 2, 28, 18), steps=1)
+        self.refused(USAGE, *new, "--states", self.folder / "now", "--time_step", "7h", parts=["the data have another step: --time_step=7h, step=6 h"])
             path = write_dated_fields(self.folder / name / "state.h5", epoch_seconds(2024, 1, 1), steps=2)
             with h5py.File(path, "a") as file:
                 if name == "latitude":

@@ -7,7 +7,7 @@ import h5py
 import numpy as np
 import xarray
 
-from bad_input_case import DATA
+from bad_input_case import DATA, USAGE
 from forecast_case import CHANNELS, STEPS, ForecastCase, epoch_seconds
 from tolerance import rounds_to
 
@@ -58,6 +58,21 @@ class MonthlyScores(ForecastCase):
             _, scores, _ = self.scores(one)
             self.assertEqual(scores["lead_steps"], [1, 2], starts)
         self.scores(self.ensemble, "--second", one)
+
+    def test_months_of_a_few_states_are_those_of_the_training_files(self):
+        for first, count in ((1, 1), (1, 2), (6, 2)):  # February alone; February and March, 28 days apart; July and August
+            folder = self.folder / f"{first}-{count}"
+            folder.mkdir()
+            with h5py.File(self.data / "valid/2001.h5") as whole, h5py.File(folder / "state.h5", "w") as part:
+                for name in whole:
+                    part[name] = whole[name][first:first + count] if name in ("fields", "time") else whole[name][:]
+                    part[name].attrs.update(whole[name].attrs)
+            made = self.forecast(f"{first}-{count}.zarr", "--states", folder, "--steps", "2")
+            newest = first + count  # the number of its month
+            wanted = [np.datetime64(f"2001-{newest + lead:02}-01") for lead in (1, 2)]
+            np.testing.assert_array_equal(xarray.open_zarr(made).valid_time.values.ravel(), wanted)
+            self.refused(USAGE, "--states", folder, "--output", self.folder / "none.nc", "--time_step", "30d",
+                         parts=["the data have another step: --time_step=30d, step=1 month. Leave it out"])
 
     def test_scores_have_the_numbers_of_the_file(self):
         _, whole, _ = self.scores(self.ensemble)

@@ -5,6 +5,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <tuple>
+
 #include "core/error.h"
 #include "data/forecast/time_step.h"
 
@@ -48,6 +50,25 @@ TEST(TimeStep, TheLastDayOfAMonthIsFollowedByThatOfTheNext) {
   EXPECT_EQ(stepped(step, kForecastCalendar, at("2021-03-31T06"), 1), at("2021-04-30T06"));
 }
 
+TEST(TimeStep, TwoTimesOfAMonthAreAMonthApart) {
+  for (const auto& [first, second, third] : {std::tuple{"2021-02-01", "2021-03-01", "2021-04-01"},
+                                             {"2021-02-15", "2021-03-16T12", "2021-04-16"},
+                                             {"2021-01-31T06", "2021-02-28T06", "2021-03-31T06"},
+                                             {"2021-06-10T03", "2021-07-10T03", "2021-08-10T03"}}) {
+    const TimeStep step = time_step_of({at(first), at(second)}, kForecastCalendar, "a");
+    EXPECT_EQ(step.months, 1) << first;
+    EXPECT_EQ(stepped(step, kForecastCalendar, at(second), 1), at(third)) << first;
+  }
+}
+
+TEST(TimeStep, DaysThatAreNoMonthsAreCounted) {
+  const TimeStep thirty = time_step_of({at("2021-01-01"), at("2021-01-31"), at("2021-03-02")}, kForecastCalendar, "a");
+  EXPECT_EQ(thirty.months, 0);
+  EXPECT_EQ(stepped(thirty, kForecastCalendar, at("2021-03-02"), 1), at("2021-04-01"));
+  EXPECT_EQ(time_step_of({at("2021-02-03"), at("2021-03-04")}, kForecastCalendar, "a").seconds, 29 * 86400);
+  EXPECT_EQ(time_step_of({at("2021-02-03"), at("2021-03-03T06")}, kForecastCalendar, "a").months, 0);
+}
+
 TEST(TimeStep, UnevenStepsAreRefused) { EXPECT_THROW(time_step_of({0, 3600, 9000}, kForecastCalendar, "a"), DataError); }
 
 TEST(ForecastLayout, NamesAreThoseOfVariables) {
@@ -63,6 +84,7 @@ TEST(ForecastLayout, HasAnAxisOfMembersOnlyForSeveral) {
                         .width = 3,
                         .calendar = kForecastCalendar,
                         .starts = {0, 21600},
+                        .leads = {.numbers = {1, 2}},
                         .valid_times = {{3600, 7200}, {25200, 28800}},
                         .members = 1,
                         .attributes = {}};
@@ -78,4 +100,3 @@ TEST(ForecastLayout, HasAnAxisOfMembersOnlyForSeveral) {
 
 }  // namespace
 }  // namespace welkin::data
-                        .leads = {.numbers = {1, 2}},
