@@ -36,7 +36,7 @@ const std::vector<config::ExtraFlag> kForecastFlags = {
      "initial perturbations of members: gaussian:amplitude=0.05, sphere:amplitude=0.05,length_km=500, "
      "bred:amplitude=0.05,cycles=8, or lagged; amplitudes in standard deviations"},
     {"control", "", "member 0 is not perturbed", config::Listed::InFull},
-    {"ensemble_seed", "N", "seed of the perturbations (default: the run's seed)", config::Listed::InFull},
+    {"ensemble_seed", "N", "seed of the perturbations and of dropout (default: the run's seed)", config::Listed::InFull},
     {"with_dropout", "", "also vary members by dropout, as in training", config::Listed::InFull},
     {"animate", "FORMAT",
      "also animate the leads: apng, or with ffmpeg gif or mp4; first start only, for an ensemble mean and spread"},

@@ -125,7 +125,8 @@ void ForecastRun::run_unit(const ForecastUnit& unit, int64_t number, const std::
   at::Tensor input = initial_.make(model, start, unit.members, holes);
   for (int64_t step = 1; step <= before + options_.steps; ++step) {
     const int64_t valid = fields_.valid_time(start, step - before);
-    const at::Tensor prediction = predict_step(model, input, {.start_seconds = start, .members = unit.members, .step = step});
+    const at::Tensor prediction = predict_step(
+        model, input, {.seed = options_.ensemble.seed, .start_seconds = start, .members = unit.members, .step = step});
     if (step > before) {
       if (model.is_first_of_replica()) write(unit, step - before, prediction, holes);
       made();

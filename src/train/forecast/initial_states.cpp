@@ -109,7 +109,8 @@ at::Tensor InitialStates::bred(const TrainedModel& model, int64_t start_seconds,
   for (int64_t cycle = 0; cycle < cycles; ++cycle) {
     const int64_t valid = fields_.valid_time(start_seconds, cycle + 1 - cycles);
     const at::Tensor state = read(model, fields_.valid_time(start_seconds, cycle - cycles)).expand_as(difference);
-    const MemberKeys keys{.start_seconds = start_seconds, .members = members, .step = kFirstBreedingStep + cycle};
+    const MemberKeys keys{
+        .seed = start_.seed, .start_seconds = start_seconds, .members = members, .step = kFirstBreedingStep + cycle};
     const auto after = [&](const at::Tensor& input) { return step_.next(input, predict_step(model, input, keys), valid, holes); };
     difference = rescaled_difference(after(state + difference) - after(state.contiguous()));
   }

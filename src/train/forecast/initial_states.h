@@ -16,7 +16,7 @@ namespace welkin::train {
 
 struct EnsembleStart {
   Perturbation perturbation;
-  uint64_t seed = 0;
+  uint64_t seed = 0;         // of the perturbations, and of dropout
   bool has_control = false;  // member 0 is not perturbed
 };
 

@@ -18,7 +18,7 @@ std::vector<int64_t> sample_numbers(const MemberKeys& keys) {
 
 at::Tensor predict_step(const TrainedModel& model, const at::Tensor& input, const MemberKeys& keys) {
   const auto integers = at::TensorOptions(at::kLong).device(input.device());
-  return model.predict(input, {.seed = model.config().loop.seed,
+  return model.predict(input, {.seed = keys.seed,
                                .step = at::scalar_tensor(keys.step, integers),
                                .sample = at::tensor(sample_numbers(keys), at::kLong).to(input.device())});
 }

@@ -13,6 +13,7 @@ namespace welkin::train {
 
 // The key of dropout's masks, if dropout is on: these members of the start at that time, at a step of their forecasts.
 struct MemberKeys {
+  uint64_t seed = 0;
   int64_t start_seconds = 0;
   std::vector<int64_t> members;
   int64_t step = 0;

@@ -118,6 +118,9 @@ class Forecast(ForecastCase):
         self.assertTrue((spread > 1e-5).all() and (spread < 10).all(), spread)
         dropped = opened(self.forecast("dropout.nc", "--members", "2", "--with_dropout"))
         self.assertGreater(np.abs(np.diff(dropped.u10.values[0], axis=0)).max(), 1e-5)
+        for name, seed in (("again", ()), ("same", ("--ensemble_seed", 0)), ("other", ("--ensemble_seed", 1))):
+            drawn = opened(self.forecast(f"{name}.nc", "--members", "2", "--with_dropout", *seed)).u10.values
+            self.assertEqual(name == "other", bool((drawn != dropped.u10.values).any()), name)
         step = self.run_folder / "checkpoints"
         last = sorted(step.iterdir())[-1]
         self.refused(USAGE, "--output", self.folder / "x.nc", "--members", "2", "--checkpoints", f"{last.name.removeprefix('step_')},newest",
