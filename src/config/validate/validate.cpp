@@ -126,13 +126,20 @@ void validate_boxes(Draft& draft) {
 
 void validate_channel_names(Draft& draft) {
   const DataConfig& data = draft.config.data;
-  for (const char* path : {"data.in_channels", "data.out_channels"}) {
-    std::vector<std::string> names = std::string_view(path).ends_with("in_channels") ? data.in_channels : data.out_channels;
-    std::sort(names.begin(), names.end());
-    const auto twice = std::adjacent_find(names.begin(), names.end());
-    if (twice == names.end()) continue;
-    draft.problems.add(draft.place(path), cat("a channel is named twice: channel=", *twice, ", ", draft.show(path)),
-                       "Name each channel once");
+  struct NamedOnce {
+    const char *path, *noun;
+    std::vector<std::string> names;
+  };
+  std::array<NamedOnce, 3> rows{{{"data.in_channels", "channel", data.in_channels},
+                                 {"data.out_channels", "channel", data.out_channels},
+                                 {"data.forcing", "forcing", data.forcing}}};
+  for (NamedOnce& row : rows) {
+    std::ranges::sort(row.names);
+    const auto twice = std::ranges::adjacent_find(row.names);
+    if (twice == row.names.end()) continue;
+    draft.problems.add(draft.place(row.path),
+                       cat("a ", row.noun, " is named twice: ", row.noun, "=", *twice, ", ", draft.show(row.path)),
+                       cat("Name each ", row.noun, " once"));
   }
 }
 

@@ -287,5 +287,11 @@ TEST(Resolve, NamesOfChannelsOfABoxAreOfEachSideItsOwn) {
               HasSubstr("a channel is named twice: channel=a"));
 }
 
+TEST(Resolve, AForcingIsNamedOnce) {
+  EXPECT_THAT(test::resolve_error(test::kVitFile, {"--set=forcing=[solar, calendar, solar]"}),
+              HasSubstr("a forcing is named twice: forcing=solar, forcing=[solar, calendar, solar] (--set forcing). Name each "
+                        "forcing once"));
+}
+
 }  // namespace
 }  // namespace welkin::config
