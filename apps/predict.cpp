@@ -26,6 +26,17 @@ std::vector<std::string> parse_list(const std::string& text) {
   return names;
 }
 
+// Rejects flags of the other kind of output.
+void check_kind(const config::CommandLine& line, bool is_mosaic) {
+  if (!is_mosaic && line.extra.contains("overlap"))
+    throw ConfigError("predict", "this flag belongs to --mosaic: --overlap", "Give --mosaic FILE, or leave it out");
+  for (const char* flag : {"output", "samples", "rollout_steps", "animate"}) {
+    if (!is_mosaic || !line.extra.contains(flag)) continue;
+    throw ConfigError("predict", cat("this flag belongs to predictions of samples: --mosaic, --", flag),
+                      "Leave one of them out; --mosaic names its own output");
+  }
+}
+
 void make_mosaic(Application& application, TrainedRun& run, const launch::RankInfo& place) {
   const train::MosaicOptions options{.output = text_flag(run.line, "mosaic"),
                                      .overlap = whole_flag(run.line, "overlap", run.config.data.data_size / 4, 0),
@@ -91,6 +102,7 @@ int verb_predict(Application& given, int argc, char** argv) {
       "", place.world_size);
   if (!run) return 0;
   const bool is_mosaic = has_flag(run->line, "mosaic");
+  check_kind(run->line, is_mosaic);
   if (!is_mosaic) check_one_replica(*run, place);
   check_ranks("predict", *run, place);
   is_mosaic ? make_mosaic(application, *run, place) : make_predictions(application, *run, place);

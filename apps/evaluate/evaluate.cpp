@@ -65,6 +65,15 @@ void check_alone(const config::CommandLine& line) {
   }
 }
 
+// Rejects flags that need a model: with --forecast none is read.
+void check_without_model(const config::CommandLine& line) {
+  for (const char* flag : {"rollout_steps", "box_statistics", "checkpoint", "ema"}) {
+    if (!line.extra.contains(flag)) continue;
+    throw ConfigError("evaluate", cat("the scores of a file need no model: --forecast, --", flag),
+                      "Leave one of them out; a file is scored at the leads that it holds");
+  }
+}
+
 // `err`: every rank writes warnings about its own samples.
 void evaluate_on(Application& application, std::ostream& err, TrainedRun& run, int64_t rollout_steps,
                  const launch::RankInfo& place) {
@@ -93,7 +102,10 @@ int verb_evaluate(Application& given, int argc, char** argv) {
   Application& application = place.rank == 0 ? given : silent;  // the first rank speaks for all
   auto run = parse_trained_run(application, argc, argv, std::move(flags), "", place.world_size);
   if (!run) return 0;
-  if (has_flag(run->line, "forecast")) need_one_process("evaluate --forecast");
+  if (has_flag(run->line, "forecast")) {
+    need_one_process("evaluate --forecast");
+    check_without_model(run->line);
+  }
   check_ranks("evaluate", *run, place);
   const int64_t rollout_steps = whole_flag(run->line, "rollout_steps", 1);
   if (const std::string file = text_flag(run->line, "json"); !file.empty()) check_output("evaluate", "--json", file);

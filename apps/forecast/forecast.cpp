@@ -43,6 +43,29 @@ const std::vector<config::ExtraFlag> kForecastFlags = {
     {"channels", "A,B", "channels of --animate (default: the first)", config::Listed::InFull},
     {"checkpoints", "A,B", "several checkpoints instead of --checkpoint: member m uses number m modulo their count"}};
 
+// Rejects flags that these others leave without an effect.
+void check_effects(const config::CommandLine& line, const train::EnsembleOptions& options) {
+  const train::PerturbationKind kind = options.ensemble.perturbation.kind;
+  const bool is_drawn = options.ensemble.perturbation.is_noise() || kind == train::PerturbationKind::Bred;
+  const auto refuse = [](const std::string& problem, const char* remedy) { throw ConfigError("forecast", problem, remedy); };
+  if (options.ensemble.has_control && !is_drawn)
+    refuse("no perturbation that member 0 could do without: --control",
+           "Give --perturb gaussian, sphere or bred, or leave it out");
+  if (options.members == 1 && (options.ensemble.has_control || kind == train::PerturbationKind::Lagged)) {
+    refuse(cat("the only member is not perturbed: members=1, --perturb=", text_flag(line, "perturb"),
+               options.ensemble.has_control ? ", --control" : ""),
+           "Ask for more --members, or leave the perturbation out");
+  }
+  if (line.extra.contains("ensemble_seed") && !is_drawn && !options.has_dropout)
+    refuse("nothing is drawn at random: --ensemble_seed",
+           "Give --perturb gaussian, sphere or bred, or --with_dropout, or leave it out");
+  if (line.extra.contains("channels") && !has_flag(line, "animate"))
+    refuse("these are the channels of an animation: --channels",
+           "Give --animate FORMAT, or leave it out: the file holds all channels");
+  if (line.extra.contains("checkpoints") && line.extra.contains("checkpoint"))
+    refuse("two flags name checkpoints: --checkpoint, --checkpoints", "Give only one of them");
+}
+
 train::EnsembleOptions forecast_options(const TrainedRun& run) {
   const config::CommandLine& line = run.line;
   train::EnsembleOptions options{.output = text_flag(line, "output"),
@@ -60,6 +83,7 @@ train::EnsembleOptions forecast_options(const TrainedRun& run) {
                       .has_control = has_flag(line, "control")};
   if (options.output.empty())
     throw ConfigError("forecast", "no file is named to write to: --output", "Give --output NAME.zarr or NAME.nc");
+  check_effects(line, options);
   return options;
 }
 

@@ -72,6 +72,13 @@ std::vector<ScoreRegion> parse_regions(const std::string& text) {
     regions.push_back({.name = word, .south = std::get<1>(*found), .north = std::get<2>(*found)});
   }
   if (regions.empty()) refuse_region(text);
+  for (size_t i = 0; i < regions.size(); ++i) {
+    for (size_t j = 0; j < i; ++j) {
+      if (regions[i].name != regions[j].name) continue;
+      throw ConfigError("evaluate", cat("two regions have one name: --regions ", text, ", name=", regions[i].name),
+                        "Name each region once, and boxes differently");
+    }
+  }
   return regions;
 }
 

@@ -400,6 +400,10 @@ class ForecastScores(ForecastCase):
         refused(USAGE, "--forecast", self.single, "--regions", "moon", parts=["--regions moon", "europe=35:75"])
         refused(USAGE, "--forecast", self.single, "--regions", "pole=89:90:0:20", parts=[
             "no point of the grid lies in the region: region=pole, latitudes=89 to 90, longitudes=0 to 20, grid=87.5 to -87.5 and 0 to 337.5"])
+        for flag in (("--rollout_steps", "2"), ("--box_statistics", "x.json"), ("--checkpoint", "newest"), ("--ema",)):
+            refused(USAGE, "--forecast", self.single, *flag, parts=[f"the scores of a file need no model: --forecast, {flag[0]}. Leave one of them out"])
+        for regions in ("nh,nh", "a=0:50:0:90,a=10:40:0:90", "nh,global,nh=20:90:0:360"):
+            refused(USAGE, "--forecast", self.single, "--regions", regions, parts=[f"two regions have one name: --regions {regions}, name="])
         refused(DATA, "--forecast", self.folder / "none.zarr", parts=["there is no such file"])
         refused(DATA, "--forecast", self.data / "valid/2001.h5", parts=["this is no forecast"])
         refused(DATA, "--forecast", self.single, "--split", "test", parts=["there is no truth at any time"])

@@ -167,12 +167,12 @@ class Forecast(ForecastCase):
         self.refused(DATA, *new, "--from", "1999-01-01", parts=["there is no state of that time", "1999-01-01T00:00:00", "newest=2001-03-04T18:00:00"])
         self.refused(USAGE, *new, "--from", "soon", parts=["soon"])
         self.refused(USAGE, *new, "--members", "4", parts=["nothing makes the members differ"])
-        self.refused(USAGE, *new, "--perturb", "white", parts=["--perturb=white", "gaussian:amplitude"])
-        self.refused(DATA, *new, "--perturb", "lagged", "--members", "40", parts=["there is no state of that time"])
-        for name, values in (("latitude", LATITUDE + 1), ("calendar", "noleap")):
         self.refused(USAGE, *new, "--time_step", "7h", parts=["the data have another step: --time_step=7h, step=6 h. Leave it out"])
         write_dated_fields(self.folder / "now/state.h5", epoch_seconds(2024, 2, 28, 18), steps=1)
         self.refused(USAGE, *new, "--states", self.folder / "now", "--time_step", "7h", parts=["the data have another step: --time_step=7h, step=6 h"])
+        self.refused(USAGE, *new, "--perturb", "white", parts=["--perturb=white", "gaussian:amplitude"])
+        self.refused(DATA, *new, "--perturb", "lagged", "--members", "40", parts=["there is no state of that time"])
+        for name, values in (("latitude", LATITUDE + 1), ("calendar", "noleap")):
             path = write_dated_fields(self.folder / name / "state.h5", epoch_seconds(2024, 1, 1), steps=2)
             with h5py.File(path, "a") as file:
                 if name == "latitude":
@@ -182,6 +182,20 @@ class Forecast(ForecastCase):
             self.refused(DATA, *new, "--states", path.parent, parts=["another grid" if name == "latitude" else "another calendar"])
         self.refused(USAGE, *new, "--forcings", self.data / "test", parts=["the model takes no forcing from files"])
         self.refused(USAGE, *new, "--checkpoints", "best,newest", parts=["more checkpoints than members"])
+        noise, several = ("--perturb", "gaussian:amplitude=0.1"), ("--members", "2")
+        for flags, parts in (
+                (("--control",), ["no perturbation that member 0 could do without: --control", "Give --perturb gaussian, sphere or bred"]),
+                (("--control", *several, "--perturb", "lagged"), ["no perturbation that member 0 could do without: --control"]),
+                (("--control", *several, "--with_dropout"), ["no perturbation that member 0 could do without: --control"]),
+                (("--control", *noise), ["the only member is not perturbed: members=1, --perturb=gaussian:amplitude=0.1, --control",
+                                         "Ask for more --members"]),
+                (("--perturb", "lagged"), ["the only member is not perturbed: members=1, --perturb=lagged"]),
+                (("--ensemble_seed", "3"), ["nothing is drawn at random: --ensemble_seed", "or --with_dropout"]),
+                (("--ensemble_seed", "3", *several, "--perturb", "lagged"), ["nothing is drawn at random: --ensemble_seed"]),
+                (("--channels", "t2m"), ["the channels of an animation: --channels", "Give --animate FORMAT"]),
+                (("--checkpoint", "newest", "--checkpoints", "newest"), ["two flags name checkpoints", "Give only one of them"])):
+            self.refused(USAGE, *new, *flags, parts=parts)
+        self.assertEqual(list(self.folder.glob("new.nc*")), [])
         self.refused(DATA, *new, "--members", "1000000", "--steps", "1000000", "--perturb", "gaussian:amplitude=0.1",
                      parts=["the forecast does not fit on its disk", "starts=1, leads=1000000, members=1000000, channels=3", ".zarr"])
 

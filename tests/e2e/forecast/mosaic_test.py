@@ -101,6 +101,11 @@ class Mosaic(BadInputCase):
         self.assert_refused(refused, USAGE, "the output is there already")
         refused = self.run_command([BINARY, "predict", self.run_folder, "--device", "cpu", "--mosaic", self.root / "b.nc", "--overlap", "4"])
         self.assert_refused(refused, USAGE, "overlap=4, crop=8")
+        refused = self.run_command([BINARY, "predict", self.run_folder, "--device", "cpu", "--overlap", "2"])
+        self.assert_refused(refused, USAGE, "this flag belongs to --mosaic: --overlap. Give --mosaic FILE, or leave it out")
+        for flag in (("--output", "folder"), ("--samples", "2"), ("--rollout_steps", "2"), ("--animate", "apng")):
+            refused = self.run_command([BINARY, "predict", self.run_folder, "--device", "cpu", "--mosaic", self.root / "b.nc", *flag])
+            self.assert_refused(refused, USAGE, f"this flag belongs to predictions of samples: --mosaic, {flag[0]}. Leave one of them out")
         refused = self.run_command([BINARY, "predict", self.run_folder, "--device", "cpu", "--mosaic", self.root / "b.h5"])
         self.assert_refused(refused, USAGE, ".zarr or .nc")
 
