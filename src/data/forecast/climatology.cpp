@@ -21,11 +21,11 @@ namespace {
 
 constexpr int64_t kDays = 366, kMostDayValues = int64_t{1} << 30;  // of sums: 16 GiB with their weights
 
-// Days are counted in a leap year. Years of other lengths are stretched to it.
-int64_t day_number(Calendar calendar, int64_t seconds) {
+// Days are counted in a leap year. Years of 360 days are stretched to it, except onto those of a file with as many days.
+int64_t day_number(Calendar calendar, int64_t seconds, int64_t days_of_file = kDays) {
   const DayOfYear day = day_of_year(calendar, seconds);
   const auto whole = static_cast<int64_t>(std::floor(day.day));
-  if (day.days_in_year >= 365) return std::min(whole, kDays - 1);
+  if (day.days_in_year >= 365 || day.days_in_year == days_of_file) return std::min(whole, kDays - 1);
   return std::min(kDays - 1, whole * kDays / day.days_in_year);
 }
 
@@ -214,7 +214,7 @@ void Climatology::read(const std::string& variable, Calendar calendar, int64_t s
     throw DataError("climatology", cat("it holds nothing of this hour of the day: path=", path_.string(), ", hour=", hour),
                     "Make it of data that hold this hour");
   }
-  const int64_t number = day_number(calendar, seconds) + 1;
+  const int64_t number = day_number(calendar, seconds, static_cast<int64_t>(days_.size())) + 1;
   auto same_day = std::ranges::find(days_, static_cast<double>(number));
   // A climatology of 365 days has none for the last one of a leap year.
   if (same_day == days_.end() && number == kDays) same_day = std::ranges::find(days_, static_cast<double>(kDays - 1));
