@@ -70,7 +70,7 @@ TimeStep time_step_of(const std::vector<int64_t>& times, Calendar calendar, cons
 }
 
 int64_t stepped(const TimeStep& step, Calendar calendar, int64_t seconds, int64_t count) {
-  if (step.months == 0) return seconds + count * step.seconds;
+  if (step.months == 0 || count == 0) return seconds + count * step.seconds;
   Date date = to_date(calendar, seconds);
   const int64_t month = month_number(date) + count * step.months;
   if (step.place == PlaceInMonth::Middle) return middle_of_month(calendar, month);

@@ -69,6 +69,14 @@ TEST(TimeStep, DaysThatAreNoMonthsAreCounted) {
   EXPECT_EQ(time_step_of({at("2021-02-03"), at("2021-03-03T06")}, kForecastCalendar, "a").months, 0);
 }
 
+// Otherwise a state would be found at any time of its month.
+TEST(TimeStep, NoStepsLeadToTheTimeItself) {
+  const TimeStep middle = time_step_of({at("2021-01-16T12"), at("2021-02-15"), at("2021-03-16T12")}, kForecastCalendar, "a");
+  EXPECT_EQ(stepped(middle, kForecastCalendar, at("2021-01-03"), 0), at("2021-01-03"));
+  const TimeStep last = time_step_of({at("2021-01-31"), at("2021-02-28")}, kForecastCalendar, "a");
+  EXPECT_EQ(stepped(last, kForecastCalendar, at("2021-01-03"), 0), at("2021-01-03"));
+}
+
 TEST(TimeStep, UnevenStepsAreRefused) { EXPECT_THROW(time_step_of({0, 3600, 9000}, kForecastCalendar, "a"), DataError); }
 
 TEST(ForecastLayout, NamesAreThoseOfVariables) {
