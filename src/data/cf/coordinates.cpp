@@ -11,6 +11,7 @@
 #include "core/error.h"
 #include "core/printable.h"
 #include "core/text.h"
+#include "data/storage/axis_names.h"
 
 namespace welkin::data {
 namespace {
@@ -18,22 +19,18 @@ namespace {
 constexpr std::string_view kPlaceholder = "This is a netCDF dimension but not a netCDF variable";
 
 struct CoordinateWords {
-  std::string_view name;  // ours, and CF's standard_name
+  AxisKind kind;
   std::string_view axis;
-  std::array<std::string_view, 6> names;
   std::array<std::string_view, 6> units;
+
+  std::span<const std::string_view> names() const { return array_names(kind); }
+  std::string_view name() const { return common_name(kind); }  // ours, and CF's standard_name
 };
 
 constexpr std::array kCoordinateWords{
-    CoordinateWords{"time", "T", {"time", "valid_time", "times", "t", "date", "datetime"}, {}},
-    CoordinateWords{"latitude",
-                    "Y",
-                    {"latitude", "lat", "nav_lat", "latitudes", "lats", "xlat"},
-                    {"degrees_north", "degree_north", "degree_n", "degrees_n", "degreen", "degreesn"}},
-    CoordinateWords{"longitude",
-                    "X",
-                    {"longitude", "lon", "nav_lon", "longitudes", "lons", "xlong"},
-                    {"degrees_east", "degree_east", "degree_e", "degrees_e", "degreee", "degreese"}}};
+    CoordinateWords{AxisKind::Time, "T", {}},
+    CoordinateWords{AxisKind::Latitude, "Y", {"degrees_north", "degree_north", "degree_n", "degrees_n", "degreen", "degreesn"}},
+    CoordinateWords{AxisKind::Longitude, "X", {"degrees_east", "degree_east", "degree_e", "degrees_e", "degreee", "degreese"}}};
 
 const CoordinateWords& words_of(CoordinateKind kind) { return kCoordinateWords[static_cast<size_t>(kind)]; }
 
@@ -62,14 +59,14 @@ int rank_of(const ArrayFile& file, const std::string& name, CoordinateKind kind)
   const bool fits = units.empty() || has_units || (!time && (units.starts_with("degree") || is_radian(units)));
   if (!fits || is_dimension_placeholder(file, name)) return 0;
   const std::string standard = attribute_of(file, name, "standard_name");
-  if (standard == words.name) return 6;
+  if (standard == words.name()) return 6;
   if (!standard.empty()) return 0;
-  const bool named = contains_word(words.names, lower_text(name));
+  const bool named = is_among(words.names(), name);
   if (named && has_units) return 5;
   if (has_units && attribute_of(file, name, "axis") == lower_text(std::string(words.axis))) return 4;
   if (!time && has_units) return 3;
   if (named && (!time || lower_text(name).find("time") != std::string::npos)) return 2;
-  if (contains_word(words.names, attribute_of(file, name, "NAME"))) return 2;
+  if (is_among(words.names(), attribute_of(file, name, "NAME"))) return 2;
   return has_units ? 1 : 0;
 }
 
@@ -133,11 +130,11 @@ bool is_dimension_placeholder(const ArrayFile& file, const std::string& name) {
 }
 
 bool is_coordinate(const ArrayFile& file, CoordinateKind kind, const std::string& name) {
-  return name == words_of(kind).name || rank_of(file, name, kind) > 0;
+  return name == words_of(kind).name() || rank_of(file, name, kind) > 0;
 }
 
 std::string find_coordinate(const ArrayFile& file, CoordinateKind kind, int64_t length) {
-  std::string ours(words_of(kind).name);
+  std::string ours(words_of(kind).name());
   const bool has_ours = file.has(ours) && file.array(ours)->facts().shape.size() == 1 && !is_dimension_placeholder(file, ours);
   if (has_ours && (kind == CoordinateKind::Time || rank_of(file, ours, kind) > 0)) return ours;
   std::string best;
@@ -169,13 +166,12 @@ PlaceAxis read_places(const ArrayFile& file, CoordinateKind kind, const Extents&
 }
 
 std::vector<std::string> find_channel_names(const ArrayFile& file, const std::string& object, int64_t channels) {
-  constexpr std::array<const char*, 4> kNames{"channel", "variables", "variable", "band"};
   if (std::vector<std::string> texts = file.texts(object, "channels"); !texts.empty()) return texts;
   const auto fits = [&](const std::vector<std::string>& texts) { return static_cast<int64_t>(texts.size()) == channels; };
-  for (const char* name : kNames) {
+  for (const std::string_view name : array_names(AxisKind::Channel)) {
     if (std::vector<std::string> texts = file.texts(object, name); fits(texts)) return texts;
   }
-  for (const char* name : {"channels", "channel", "variables", "variable", "band"}) {
+  for (const std::string_view name : array_names(AxisKind::Channel)) {
     const auto found = file.text_arrays.find(name);
     if (found != file.text_arrays.end() && fits(found->second)) return found->second;
   }

@@ -2,7 +2,6 @@
 #include "data/cf/file_variable.h"
 
 #include <algorithm>
-#include <array>
 #include <optional>
 
 #include "core/error.h"
@@ -10,6 +9,7 @@
 #include "core/text.h"
 #include "data/cf/coordinates.h"
 #include "data/storage/array_views.h"
+#include "data/storage/axis_names.h"
 
 namespace welkin::data {
 namespace {
@@ -27,11 +27,6 @@ struct VariableAxes {
       remedy);
 }
 
-bool is_member_axis(const std::string& name) {
-  constexpr std::array<std::string_view, 6> kMembers{"number", "member", "ensemble", "realization", "ens", "sample"};
-  return std::ranges::find(kMembers, name) != kMembers.end();
-}
-
 size_t& place_of_axis(const ArrayFile& file, const std::string& name, VariableAxes& axes) {
   if (is_coordinate(file, CoordinateKind::Latitude, name)) return axes.latitude;
   if (is_coordinate(file, CoordinateKind::Longitude, name)) return axes.longitude;
@@ -44,7 +39,7 @@ VariableAxes axes_of_variable(const ArrayFile& file, const ArrayFacts& facts) {
     refuse_variable(facts, "the file does not name its axes", "Write it with named dimensions, as xarray and netCDF do");
   }
   for (size_t d = 0; d < facts.axes.size(); ++d) {
-    if (is_member_axis(facts.axes[d]) && facts.shape[d] > 1) {
+    if (is_axis(AxisKind::Member, facts.axes[d]) && facts.shape[d] > 1) {
       refuse_variable(facts, "it has ensemble members", "Choose one into a file of its own first");
     }
     size_t& place = place_of_axis(file, facts.axes[d], axes);
@@ -72,13 +67,12 @@ enum class LevelUnit { Hectopascal, Pascal, Other };
 
 // Stores of WeatherBench2's layout do not say what their `level` counts.
 LevelUnit unit_of_levels(const ArrayFile& file, const std::string& name) {
-  constexpr std::array<std::string_view, 4> kPressures{"level", "plev", "pressure_level", "isobaricInhPa"};
   const auto texts = file.texts(name, "units");
   const std::string units = texts.empty() ? "" : texts.front();
   if (units == "Pa") return LevelUnit::Pascal;
   const bool is_hectopascal =
       units == "hPa" || units.starts_with("mb") || units.starts_with("millibar") || units.starts_with("hectopascal");
-  const bool is_silent = units.empty() && std::ranges::find(kPressures, name) != kPressures.end();
+  const bool is_silent = units.empty() && is_axis(AxisKind::Pressure, name);
   return is_hectopascal || is_silent ? LevelUnit::Hectopascal : LevelUnit::Other;
 }
 

@@ -10,6 +10,7 @@
 #include "core/process/thread_pool.h"
 #include "core/text.h"
 #include "data/storage/array_views.h"
+#include "data/storage/axis_names.h"
 #include "data/storage/host_memory.h"
 #include "data/storage/strided_copy.h"
 
@@ -194,9 +195,6 @@ bool is_channel_last(const Extents& shape, ChannelAxis expected, int64_t channel
   return here != channels && there == channels ? !last : last;
 }
 
-// Names of a channel axis. Dimensions of HDF5 may have names without a meaning.
-bool is_channel_name(const std::string& name) { return name == "channel" || name == "channels" || name == "c" || name == "C"; }
-
 // The array as (C, D, H, W), whatever the order in the file.
 StoredArrayPtr channel_first_array(const StoredArrayPtr& array, ChannelAxis expected, int64_t channels) {
   const ArrayFacts& facts = array->facts();
@@ -204,10 +202,16 @@ StoredArrayPtr channel_first_array(const StoredArrayPtr& array, ChannelAxis expe
     throw DataError("data", cat("a box of wrong shape: path=", facts.source, ", shape=", extents_text(facts.shape)),
                     cat("Give an array ", expected == ChannelAxis::Last ? "(D, H, W, C)" : "(C, D, H, W)"));
   }
-  if (facts.axes.size() == 4) {
-    auto turned =
-        with_axes(array, {{"channel", "channels", "c"}, {"d", "depth", "z"}, {"h", "height", "y"}, {"w", "width", "x"}});
-    if (turned != array || is_channel_name(facts.axes[0])) return turned;
+  if (facts.axes.size() == 4) {  // dimensions of HDF5 may have names without a meaning
+    const auto channel = std::ranges::find_if(facts.axes, is_channel_axis);
+    const auto wanted = [](AxisKind kind) {
+      const auto names = axis_names(kind);
+      return std::vector<std::string_view>(names.begin(), names.end());
+    };
+    auto turned = array;
+    if (channel != facts.axes.end())
+      turned = with_axes(array, {{*channel}, wanted(AxisKind::Depth), wanted(AxisKind::Height), wanted(AxisKind::Width)});
+    if (turned != array || channel == facts.axes.begin()) return turned;
   }
   return is_channel_last(facts.shape, expected, channels) ? permuted(array, {3, 0, 1, 2}) : array;
 }

@@ -7,10 +7,12 @@
 #include <map>
 
 #include "core/error.h"
+#include "core/printable.h"
 #include "core/text.h"
 #include "data/cf/coordinates.h"
 #include "data/formats/array_file.h"
 #include "data/storage/array_views.h"
+#include "data/storage/axis_names.h"
 #include "data/storage/host_memory.h"
 
 namespace welkin::data {
@@ -26,14 +28,43 @@ constexpr int64_t kBlockValues = 64 << 10;
                   "Store them as (time, channel, lat, lon)");
 }
 
+std::vector<std::string_view> names_of_axis(AxisKind kind) {
+  const auto names = axis_names(kind);
+  return {names.begin(), names.end()};
+}
+
+// The names that each axis of the fields may have: time, channel, rows, columns.
+using AxisWords = std::vector<std::vector<std::string_view>>;
+
+// One axis of an unknown name is the one that is left. Of more, each must stand where it does in our order.
+void place_unknown_axes(const ArrayFacts& facts, AxisWords& words) {
+  std::vector<size_t> unknown, left;
+  bool is_moved = false;
+  for (size_t d = 0; d < facts.axes.size(); ++d) {
+    const auto is_it = [&](const auto& names) { return is_among(names, facts.axes[d]); };
+    const auto known = std::ranges::find_if(words, is_it);
+    if (known == words.end()) unknown.push_back(d);
+    if (known != words.end() && known - words.begin() != static_cast<std::ptrdiff_t>(d)) is_moved = true;
+    if (std::ranges::none_of(facts.axes, [&](const std::string& name) { return is_among(words[d], name); })) left.push_back(d);
+  }
+  if (unknown.size() == 1 && left.size() == 1) words[left[0]].emplace_back(facts.axes[unknown[0]]);
+  if (unknown.size() < 2 || !is_moved) return;
+  throw DataError("data",
+                  cat("axes of fields whose order is not known: path=", facts.source, ", axes=(",
+                      printable(join(facts.axes, ", ")), "), shape=", extents_text(facts.shape)),
+                  "Name them time, channel, lat and lon, in any order");
+}
+
 // The fields with their axes in order: where the file names its axes, they may stand in any order.
 StoredArrayPtr ordered_fields(const StoredArrayPtr& fields) {
   const ArrayFacts& facts = fields->facts();
   if (facts.shape.size() != 4 || std::ranges::count(facts.shape, 0) > 0) refuse_fields(facts);
-  return with_axes(fields, {{"time", "t", "valid_time", "step"},
-                            {"channel", "channels", "variable", "c"},
-                            {"lat", "latitude", "nav_lat", "y", "h"},
-                            {"lon", "longitude", "nav_lon", "x", "w"}});
+  if (facts.axes.size() != 4) return fields;
+  AxisWords words{names_of_axis(AxisKind::Time), names_of_axis(AxisKind::Channel), names_of_axis(AxisKind::Latitude),
+                  names_of_axis(AxisKind::Longitude)};
+  for (const std::string_view name : axis_names(AxisKind::Lead)) words[0].push_back(name);
+  place_unknown_axes(facts, words);
+  return with_axes(fields, words);
 }
 
 std::vector<std::string> checked_texts(const ArrayFile& file, std::string_view attribute, std::vector<std::string> texts,

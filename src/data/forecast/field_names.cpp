@@ -6,6 +6,7 @@
 #include <string_view>
 
 #include "core/text.h"
+#include "data/storage/axis_names.h"
 
 namespace welkin::data {
 namespace {
@@ -48,8 +49,8 @@ std::vector<std::string> row_of(const Rows& rows, const std::string& name) {
 }  // namespace
 
 std::string level_axis_of(const ArrayFile& file) {
-  for (const char* name : {"level", "pressure_level", "isobaricInhPa", "plev"}) {
-    if (file.has(name) && file.array(name)->facts().shape.size() == 1) return name;
+  for (const std::string_view name : array_names(AxisKind::Pressure)) {
+    if (file.has(name) && file.array(name)->facts().shape.size() == 1) return std::string(name);
   }
   return {};
 }

@@ -2,10 +2,10 @@
 #include "data/storage/array_views.h"
 
 #include <algorithm>
-#include <cctype>
 #include <limits>
 
 #include "core/error.h"
+#include "data/storage/axis_names.h"
 #include "data/storage/stored_values.h"
 
 namespace welkin::data {
@@ -137,11 +137,6 @@ class HeldValues : public StoredArray {
   std::vector<float> values_;
 };
 
-bool is_one_of(std::string name, const std::vector<std::string_view>& names) {
-  std::ranges::transform(name, name.begin(), [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
-  return std::ranges::find(names, name) != names.end();
-}
-
 }  // namespace
 
 StoredArrayPtr permuted(StoredArrayPtr array, const std::vector<size_t>& order) {
@@ -168,7 +163,7 @@ StoredArrayPtr with_axes(StoredArrayPtr array, const std::vector<std::vector<std
   std::vector<size_t> order;
   for (const auto& names : wanted) {
     for (size_t d = 0; d < axes.size(); ++d) {
-      if (is_one_of(axes[d], names) && std::ranges::count(order, d) == 0) {
+      if (is_among(names, axes[d]) && std::ranges::count(order, d) == 0) {
         order.push_back(d);
         break;
       }

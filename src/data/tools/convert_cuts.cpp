@@ -8,22 +8,19 @@
 #include "core/error.h"
 #include "core/text.h"
 #include "data/cf/coordinates.h"
+#include "data/storage/axis_names.h"
 #include "data/tools/convert_plan.h"
 
 namespace welkin::data {
 namespace {
 
-// Names of axes of one meaning; the first one stands for all.
-constexpr std::array<std::array<std::string_view, 4>, 4> kAxisWords{{{"time", "t", "valid_time", "times"},
-                                                                     {"channel", "channels", "variable", "variables"},
-                                                                     {"latitude", "lat", "nav_lat", "y"},
-                                                                     {"longitude", "lon", "nav_lon", "x"}}};
-constexpr std::string_view kTimeAxis = kAxisWords[0][0], kChannelAxis = kAxisWords[1][0], kRowAxis = kAxisWords[2][0],
-                           kColumnAxis = kAxisWords[3][0];
+constexpr std::string_view kTimeAxis = common_name(AxisKind::Time), kChannelAxis = common_name(AxisKind::Channel),
+                           kRowAxis = common_name(AxisKind::Latitude), kColumnAxis = common_name(AxisKind::Longitude);
 
-std::string common_name(const std::string& name) {
-  for (const auto& words : kAxisWords) {
-    if (std::ranges::find(words, name) != words.end()) return std::string(words[0]);
+// Our own name stands for all of one meaning.
+std::string unified_name(const std::string& name) {
+  for (const AxisKind kind : {AxisKind::Time, AxisKind::Channel, AxisKind::Latitude, AxisKind::Longitude}) {
+    if (is_axis(kind, name)) return std::string(common_name(kind));
   }
   return name;
 }
@@ -133,7 +130,7 @@ std::vector<std::string> RegionCuts::axes_of(const ArrayFacts& facts) const {
   const size_t rank = facts.shape.size();
   std::vector<std::string> axes(rank);
   if (facts.axes.size() == rank) {
-    std::ranges::transform(facts.axes, axes.begin(), common_name);
+    std::ranges::transform(facts.axes, axes.begin(), unified_name);
     if (rank > 1) return axes;
   }
   const bool is_time = is_coordinate(file_, CoordinateKind::Time, facts.name);
@@ -141,7 +138,7 @@ std::vector<std::string> RegionCuts::axes_of(const ArrayFacts& facts) const {
   const bool is_column = is_coordinate(file_, CoordinateKind::Longitude, facts.name);
   if (rank == 1) {
     if (is_time || is_row || is_column) axes[0] = is_time ? kTimeAxis : is_row ? kRowAxis : kColumnAxis;
-    if (axes[0].empty()) axes[0] = common_name(facts.name);
+    if (axes[0].empty()) axes[0] = unified_name(facts.name);
     return axes;
   }
   const bool is_plane = (rank == 2 && (is_row || is_column)) || (rank == 3 && facts.name == "static");

@@ -10,6 +10,7 @@
 #include "data/cf/coordinates.h"
 #include "data/cf/file_times.h"
 #include "data/formats/array_file.h"
+#include "data/storage/axis_names.h"
 #include "data/tools/convert_cuts.h"
 
 namespace welkin::data {
@@ -186,7 +187,7 @@ void check_fits(const ConvertPlan& plan, const ConvertOptions& options, const Ar
 
 std::optional<size_t> channel_axis(const ArrayFacts& facts) {
   for (size_t d = 0; d < facts.axes.size(); ++d) {
-    if (facts.axes[d] == "channel" || facts.axes[d] == "channels" || facts.axes[d] == "variable") return d;
+    if (is_channel_axis(facts.axes[d])) return d;
   }
   if (facts.shape.size() != 4 || !facts.axes.empty()) return std::nullopt;
   const bool is_box = facts.shape[1] == facts.shape[2] && facts.shape[2] == facts.shape[3];

@@ -17,6 +17,7 @@
 namespace welkin::data::tests {
 namespace {
 
+using ::testing::AllOf;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
@@ -211,6 +212,43 @@ std::filesystem::path write_filled(const DataFolder& folder) {
     const std::vector<float> fills(6, 1e20f);
     file.write("fields", {1, 0, 0, 0}, {1, 1, 1, 6}, std::span<const float>(fills));
   });
+}
+
+// Every name that a coordinate may have, an axis may have too: a file whose axes stand in another order was taken as it lay.
+TEST(ForeignNamesTest, AxesOfEveryKnownNameAreBroughtIntoOrder) {
+  const DataFolder folder;
+  for (const std::string axes : {R"("lats", "lons", "variables", "datetime")", R"("lat", "lon", "band", "prediction_timedelta")",
+                                 R"("nav_lat", "nav_lon", "c", "T")", R"("lat", "lon", "feature", "time")"}) {
+    const std::vector<float> values = counting(3 * 4 * 2 * 5);
+    std::ofstream(folder / "a.raw", std::ios::binary)
+        .write(reinterpret_cast<const char*>(values.data()), static_cast<std::streamsize>(values.size() * 4));
+    std::ofstream(folder / "a.raw.json") << R"({"arrays": {"fields": {"shape": [3, 4, 2, 5], "dtype": "float32", "axes": [)"
+                                         << axes << "]}}}";
+    const FieldFile file(folder / "a.raw");
+    EXPECT_EQ(file.facts().steps, 5) << axes;
+    EXPECT_EQ(file.facts().channels, 2) << axes;
+    EXPECT_EQ(file.facts().height, 3) << axes;
+    std::vector<float> field(12);
+    file.read(1, {1, 1}, {0, 0, 3, 4}, field, nullptr);
+    EXPECT_EQ(field[5], 5 * 10 + 1 * 5 + 1) << axes;
+  }
+}
+
+TEST(ForeignNamesTest, AxesOfUnknownNamesInAnotherOrderAreRefused) {
+  const DataFolder folder;
+  const auto write = [&](const std::string& axes) {
+    const std::vector<float> values = counting(120);
+    std::ofstream(folder / "a.raw", std::ios::binary).write(reinterpret_cast<const char*>(values.data()), 480);
+    std::ofstream(folder / "a.raw.json") << R"({"arrays": {"fields": {"shape": [3, 4, 2, 5], "dtype": "float32", "axes": [)"
+                                         << axes << "]}}}";
+  };
+  write(R"("lat", "lon", "feature", "hour")");
+  EXPECT_THAT([&] { const FieldFile file(folder / "a.raw"); },
+              ThrowsMessage<DataError>(
+                  AllOf(HasSubstr("axes of fields whose order is not known: path="),
+                        HasSubstr("axes=(lat, lon, feature, hour), shape=(3, 4, 2, 5). Name them time, channel, lat and lon"))));
+  write(R"("hour", "feature", "lat", "lon")");
+  EXPECT_EQ(FieldFile(folder / "a.raw").facts().steps, 3);
 }
 
 TEST(ForeignMissingTest, FillValuesAreNanAndEndARun) {

@@ -77,6 +77,19 @@ TEST(ConvertRegion, NamedAxesAreCutInEveryArray) {
   EXPECT_EQ(file.array("bounds")->facts().shape, (Extents{2, 6}));
 }
 
+// The same names as everywhere: a coordinate that the readers know by its name is cut with its axis.
+TEST(ConvertRegion, ACoordinateWithoutAxesIsCutByAnyOfItsNames) {
+  const DataFolder folder;
+  for (const std::string name : {"lats", "xlat", "Latitude"}) {
+    write_described(folder / "a.raw", 24,
+                    R"("t2m": {"shape": [2, 4, 3], "dtype": "float32", "axes": ["date", ")" + name + R"(", "lons"]},
+       ")" + name + R"(": {"values": [60, 20, -20, -60]})");
+    const auto to = folder / (name + ".h5");
+    convert_region(folder / "a.raw", to, {{0, 1, 0}, {-1, 3, -1}});
+    EXPECT_THAT(open_array_file(to).array(name)->read_doubles(), ElementsAre(20, -20)) << name;
+  }
+}
+
 TEST(ConvertRegion, AnAxisOfABoxThatIsCutIsPeriodicNoLonger) {
   const DataFolder folder;
   write_described(folder / "a.raw", 3 * 4 * 8 * 8,
