@@ -111,15 +111,9 @@ ArrayRegion RegionCuts::given_region(const ArrayFacts& facts) const {
   return region;
 }
 
-bool RegionCuts::is_box(const ArrayFacts& facts) const {
-  const auto found = file_.attributes.find(facts.name);
-  const bool is_periodic = found != file_.attributes.end() && found->second.contains("periodic");
-  return facts.shape.size() == 4 && facts.axes.empty() && (is_periodic || facts.name == "Nbody" || facts.name == "Hydro");
-}
-
 // A box has its channels first, or last as in the tutorials; other arrays as everywhere in a conversion.
 std::optional<size_t> RegionCuts::channels_of(const ArrayFacts& facts) const {
-  if (!is_box(facts)) return channel_axis(facts);
+  if (!is_box(file_, facts) || !facts.axes.empty()) return channel_axis(facts);
   const auto names = static_cast<int64_t>(file_.texts(facts.name, "channels").size());
   if (names == facts.shape[0] || names == facts.shape[3]) return names == facts.shape[0] ? 0 : 3;
   return facts.shape[0] <= facts.shape[3] ? 0 : 3;
@@ -142,7 +136,7 @@ std::vector<std::string> RegionCuts::axes_of(const ArrayFacts& facts) const {
     return axes;
   }
   const bool is_plane = (rank == 2 && (is_row || is_column)) || (rank == 3 && facts.name == "static");
-  const bool is_field = rank == 4 && !is_box(facts) && channel_axis(facts) == size_t{1};
+  const bool is_field = rank == 4 && !is_box(file_, facts) && channel_axis(facts) == size_t{1};
   if (is_field) axes[0] = kTimeAxis, axes[1] = kChannelAxis;
   if (is_field || is_plane) axes[rank - 2] = kRowAxis, axes[rank - 1] = kColumnAxis;
   return axes;
@@ -179,7 +173,7 @@ void RegionCuts::cut_attributes(const ArrayFacts& facts, Attributes& attributes)
   }
   if (!channels || is_whole(region, facts, *channels)) return;
   const int64_t begin = region.begin[*channels], end = region.end[*channels];
-  const bool is_unclear = is_box(facts) && facts.shape[*channels] + 1 == static_cast<int64_t>(facts.shape.size());
+  const bool is_unclear = is_box(file_, facts) && facts.shape[*channels] + 1 == static_cast<int64_t>(facts.shape.size());
   std::vector<std::string> lost;
   for (auto& [name, value] : attributes) {
     if (name == "periodic" || (is_unclear && name != "vector_channels" && !is_of_channels(name))) continue;

@@ -32,7 +32,6 @@ class RegionCuts {
   ArrayRegion given_region(const ArrayFacts& facts) const;
   std::vector<std::string> axes_of(const ArrayFacts& facts) const;
   std::optional<size_t> channels_of(const ArrayFacts& facts) const;
-  bool is_box(const ArrayFacts& facts) const;
   void add_cuts(const ArrayFacts& facts);
   void check_latitudes(const ArrayFacts& facts, const std::vector<std::string>& names, ConvertReport& report) const;
 

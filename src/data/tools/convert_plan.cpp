@@ -67,14 +67,36 @@ bool is_declared_missing(const ArrayFacts& facts, Dtype dtype) {
   return is_float_type(dtype) && facts.missing == Missing::Declared;
 }
 
-// xarray opens a Zarr store only where all axes have names. A coordinate is its own axis; those of fields and static planes are
-// known. A box gets none: two of its arrays would share a name for different numbers of channels.
+// The channel axis of a box without names of axes, where there is no doubt: by its names of channels, or since its edges are
+// equal.
+std::optional<size_t> known_box_channels(const ArrayFile& file, const ArrayFacts& facts) {
+  const Extents& n = facts.shape;
+  const auto names = static_cast<int64_t>(file.texts(facts.name, "channels").size());
+  bool is_first = names == n[0], is_last = names == n[3];
+  if (is_first == is_last) is_first = n[1] == n[2] && n[2] == n[3], is_last = n[0] == n[1] && n[1] == n[2];
+  return is_first == is_last ? std::nullopt : std::optional<size_t>(is_first ? 0 : 3);
+}
+
+// Two boxes of a file may have different numbers of channels: each has a name of its own for that axis.
+std::vector<std::string> box_axes(const ArrayFile& file, const ArrayFacts& facts) {
+  const auto channels = known_box_channels(file, facts);
+  if (!channels) return {};
+  std::vector<std::string> axes{"depth", "height", "width"};
+  const std::string name = facts.name.substr(facts.name.rfind('/') + 1);
+  axes.insert(axes.begin() + static_cast<std::ptrdiff_t>(*channels), name.empty() ? "channel" : cat(name, "_channel"));
+  return axes;
+}
+
+// Zarr and HDF5: xarray opens a store only where all axes have names. A coordinate is its own axis; those of fields, static
+// planes and boxes are known.
 std::vector<std::string> axis_names(const ArrayFile& file, const ArrayFacts& facts, OutputFormat format) {
   const size_t rank = facts.shape.size();
   if (!facts.axes.empty()) return facts.axes;
   if (rank == 1 && !facts.name.empty()) return {facts.name.substr(facts.name.rfind('/') + 1)};  // without its group
   const bool is_fields = facts.name == "fields" && rank == 4, is_static = facts.name == "static" && rank == 3;
-  if ((format != OutputFormat::Zarr2 && format != OutputFormat::Zarr3) || (!is_fields && !is_static)) return {};
+  if (!is_chunked(format)) return {};
+  if (is_box(file, facts)) return box_axes(file, facts);
+  if (!is_fields && !is_static) return {};
   const auto place = [&](CoordinateKind kind, int64_t length, const char* usual) {
     const std::string name = find_coordinate(file, kind, length);
     const bool is_known = name == "latitude" || name == "lat" || name == "longitude" || name == "lon";
@@ -90,7 +112,9 @@ std::vector<std::string> axis_names(const ArrayFile& file, const ArrayFacts& fac
 std::vector<std::string> wanted_names(const ArrayFile& file, const ConvertOptions& options) {
   std::vector<std::string> names = options.arrays;
   if (names.empty()) {
-    for (const auto& [name, array] : file.arrays) names.push_back(name);
+    for (const auto& [name, array] : file.arrays) {
+      if (!is_dimension_placeholder(file, name)) names.push_back(name);
+    }
   }
   if (names.empty())
     throw DataError("data", cat("a file without arrays: path=", file.path.string()), "Check that the right file is named");
@@ -193,6 +217,14 @@ std::optional<size_t> channel_axis(const ArrayFacts& facts) {
   const bool is_box = facts.shape[1] == facts.shape[2] && facts.shape[2] == facts.shape[3];
   const bool is_last = facts.shape[0] == facts.shape[1] && facts.shape[1] == facts.shape[2] && !is_box;
   return is_box ? 0 : is_last ? 3 : 1;
+}
+
+bool is_box(const ArrayFile& file, const ArrayFacts& facts) {
+  const auto found = file.attributes.find(facts.name);
+  const bool is_periodic = found != file.attributes.end() && found->second.contains("periodic");
+  const bool is_named = facts.axes.empty() ||
+                        std::ranges::any_of(facts.axes, [](const std::string& name) { return is_axis(AxisKind::Depth, name); });
+  return facts.shape.size() == 4 && is_named && (is_periodic || facts.name == "Nbody" || facts.name == "Hydro");
 }
 
 ConvertPlan plan_conversion(const ArrayFile& file, const ConvertOptions& options, ConvertReport& report) {

@@ -27,6 +27,9 @@ ConvertPlan plan_conversion(const ArrayFile& file, const ConvertOptions& options
 // The channel axis of an array: 1 for (time, channel, lat, lon), 0 for boxes; nullopt where there is none.
 std::optional<size_t> channel_axis(const ArrayFacts& facts);
 
+// True for the boxes of `nbody`: by their names, or by the attribute `periodic`.
+bool is_box(const ArrayFile& file, const ArrayFacts& facts);
+
 // Measures candidates for the chunks of `from` beside `to`, adds the rows and returns the one that is read fastest.
 Extents probe_chunks(const StoredArray& from, const OutputArray& array, const ConvertOptions& options,
                      const std::filesystem::path& to, ConvertReport& report);

@@ -17,6 +17,7 @@ import warnings
 import h5py
 import hdf5plugin
 import lmdb
+import netCDF4
 import numpy as np
 
 with warnings.catch_warnings():
@@ -234,6 +235,46 @@ class Formats(unittest.TestCase):
             np.testing.assert_array_equal(file["t2m"][()], expected)
             self.assertTrue(np.isnan(file["t2m"].attrs["_FillValue"]))
             np.testing.assert_array_equal(file["lat"][()], np.linspace(70, -70, 8)[2:])
+
+    def test_netcdf4_knows_the_dimensions_of_hdf5_output(self):
+        fields = self.source_file()
+        with h5py.File(self.root / "2000.h5", "a") as file:
+            file["time"].attrs["units"] = "seconds since 2001-01-01"
+            file["static"] = fields[0, :2]
+        with xarray.open_dataset(self.convert(self.root / "2000.h5", "a.h5", "hdf5", "--compress", "zstd"), engine="netcdf4") as data:
+            self.assertEqual(data.fields.dims, ("time", "channel", "latitude", "lon"))
+            self.assertEqual(data.static.dims, ("static_channel", "latitude", "lon"))
+            np.testing.assert_array_equal(data.fields.values, fields)
+            np.testing.assert_array_equal(data.latitude.values, np.linspace(90, -90, 8))
+            np.testing.assert_array_equal(data.fields.isel(channel=1).sel(time="2001-01-01T06").values, fields[1, 1])
+        with h5py.File(self.root / "a.h5") as file:
+            self.assertTrue(file["latitude"].is_scale)
+            self.assertEqual([dim[0].name for dim in file["fields"].dims], ["/time", "/channel", "/latitude", "/lon"])
+            self.assertIn(file["fields"], [file[reference] for reference, _ in file["latitude"].attrs["REFERENCE_LIST"]])
+        # A second conversion does not take what stands for a dimension for an array.
+        with xarray.open_zarr(self.convert(self.root / "a.h5", "b.zarr", "zarr3"), consolidated=False) as data:
+            self.assertEqual(sorted(data.variables), ["fields", "latitude", "static", "time"])
+
+    def test_netcdf4_knows_the_dimensions_of_boxes_and_groups(self):
+        boxes = {"Nbody": RANDOM.standard_normal((4, 6, 6, 6)).astype("f4"), "Hydro": RANDOM.standard_normal((5, 6, 6, 6)).astype("f4")}
+        with h5py.File(self.root / "box.h5", "w") as file:
+            for name, values in boxes.items():
+                file[name] = values
+        for kind, engine in (("hdf5", "netcdf4"), ("zarr2", "zarr"), ("zarr3", "zarr")):
+            with self.subTest(kind=kind), xarray.open_dataset(self.convert(self.root / "box.h5", f"box-{kind}", kind), engine=engine) as data:
+                for name, values in boxes.items():
+                    self.assertEqual(data[name].dims, (f"{name}_channel", "depth", "height", "width"))
+                    np.testing.assert_array_equal(data[name].values, values)
+        values = RANDOM.standard_normal((3, 8, 12)).astype("f4")
+        with netCDF4.Dataset(self.root / "c.nc", "w") as file:
+            for name, size in (("time", None), ("lat", 8), ("lon", 12), ("letters", 3)):
+                file.createDimension(name, size)
+            file.createVariable("lat", "f8", ("lat",))[:] = np.arange(8)
+            group = file.createGroup("surface")
+            group.createVariable("t", "f4", ("time", "lat", "lon"))[:] = values
+        with netCDF4.Dataset(self.convert(self.root / "c.nc", "c.h5", "hdf5")) as file:
+            self.assertEqual(file["surface/t"].dimensions, ("time", "lat", "lon"))
+            np.testing.assert_array_equal(file["surface/t"][:], values)
 
     def test_packed_and_narrow_types_keep_their_bounds(self):
         fields = self.source_file()

@@ -61,6 +61,12 @@ struct Hdf5Create {
       codec{};  // one of those of hdf5_filters.h, after a byte shuffle where it has none of its own; needs chunks
 };
 
+// Dimension scales of a file that is written: which data set stands for each axis of an array.
+struct DimensionScales {
+  std::map<std::string, std::vector<std::string>> of_arrays;  // names of scales, one per axis
+  std::map<std::string, std::string> titles;                  // every scale, with its attribute NAME
+};
+
 // An open file. The destructor closes it and hides errors, so writers call close().
 class Hdf5File {
  public:
@@ -108,7 +114,8 @@ class Hdf5File {
 
   // Writing.
   void create_dataset(std::string_view name, const Hdf5Create& options);
-  void extend(std::string_view name, int64_t length);  // of the first axis
+  void extend(std::string_view name, int64_t length);        // of the first axis
+  void set_dimension_scales(const DimensionScales& scales);  // once, when all data sets exist
   void write(std::string_view name, const Extents& begin, const Extents& extent, std::span<const float> values);
   void write(std::string_view name, const Extents& begin, const Extents& extent, std::span<const double> values);
   void write(std::string_view name, const Extents& begin, const Extents& extent, std::span<const int64_t> values);

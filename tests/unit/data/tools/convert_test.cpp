@@ -7,6 +7,7 @@
 #include <cmath>
 
 #include "core/error.h"
+#include "data/datasets/box_array.h"
 #include "data/formats/array_file.h"
 #include "data/formats/npy_file.h"
 #include "data_files.h"
@@ -33,6 +34,22 @@ constexpr const char* kPlaces =
     R"(, "static": {"shape": [2, 6, 5], "dtype": "float32", "offset": 1440, "attributes": {"channels": ["lsm", "z"]}},
        "time": {"values": [0, 10, 20], "attributes": {"units": "seconds since 1970-01-01"}},
        "latitude": {"values": [75, 45, 15, -15, -45, -75]}, "longitude": {"values": [0, 72, 144, 216, 288]})";
+
+std::vector<float> values_of(const BoxArray& box) {
+  const auto& n = box.shape().extent;
+  const int64_t cells = n[0] * n[1] * n[2];
+  std::vector<int64_t> channels(static_cast<size_t>(box.shape().channels));
+  std::iota(channels.begin(), channels.end(), 0);
+  std::vector<float> values(channels.size() * static_cast<size_t>(cells));
+  box.read({.first = {0, 0, 0},
+            .extent = n,
+            .turn = {},
+            .channels = channels.data(),
+            .num_channels = box.shape().channels,
+            .to = values.data(),
+            .to_stride = {cells, n[1] * n[2], n[2], 1}});
+  return values;
+}
 
 ConvertReport convert_region(const std::filesystem::path& from, const std::filesystem::path& to, ArrayRegion region,
                              OutputFormat format = OutputFormat::Hdf5) {
@@ -184,6 +201,83 @@ TEST(ConvertTest, WhatIsNotDeclaredMissingStaysUndeclared) {
     convert_arrays(folder / "a.h5", to, options);
     EXPECT_EQ(open_array_file(to).array("fields")->facts().missing, Missing::None);
   }
+}
+
+TEST(ConvertTest, AxesOfBoxesHaveNamesOfTheirOwn) {
+  const DataFolder folder;
+  write_box_file(folder / "first.h5", 6, 4, 5);
+  write_described(folder / "last.raw", 6 * 6 * 6 * 10,
+                  R"("Nbody": {"shape": [6, 6, 6, 4], "dtype": "float32"},
+       "Hydro": {"shape": [6, 6, 6, 5], "dtype": "float32", "offset": 3456}, "other": {"shape": [6, 6, 6], "dtype": "float32"})");
+  for (const OutputFormat format : {OutputFormat::Zarr2, OutputFormat::Zarr3, OutputFormat::Hdf5}) {
+    ConvertOptions options;
+    options.format = format;
+    for (const char* from : {"first.h5", "last.raw"}) {
+      const auto to = folder / (std::string(from) + std::to_string(static_cast<int>(format)));
+      convert_arrays(folder / from, to, options);
+      const ArrayFile file = open_array_file(to);
+      const ArrayFacts& hydro = file.array("Hydro")->facts();
+      if (from == std::string("first.h5")) {
+        EXPECT_THAT(hydro.axes, ElementsAre("Hydro_channel", "depth", "height", "width"));
+      } else {
+        EXPECT_THAT(hydro.axes, ElementsAre("depth", "height", "width", "Hydro_channel"));
+        EXPECT_THAT(file.array("Nbody")->facts().axes, ElementsAre("depth", "height", "width", "Nbody_channel"));
+        EXPECT_THAT(file.array("other")->facts().axes, IsEmpty());
+      }
+      const BoxArrayPtr box = open_box(file, "Hydro", ChannelAxis::Last, 5);
+      EXPECT_EQ(box->shape().channels, 5);
+      const BoxArrayPtr source = open_box(open_array_file(folder / from), "Hydro", ChannelAxis::Last, 5);
+      EXPECT_EQ(values_of(*box), values_of(*source)) << from;
+    }
+  }
+}
+
+// The names say no more than what is certain: here either end may hold the channels.
+TEST(ConvertTest, AxesOfABoxInDoubtHaveNoNames) {
+  const DataFolder folder;
+  write_described(folder / "a.raw", 4 * 6 * 8 * 5, R"("Nbody": {"shape": [4, 6, 8, 5], "dtype": "float32"})");
+  ConvertOptions options;
+  options.format = OutputFormat::Zarr3;
+  convert_arrays(folder / "a.raw", folder / "b", options);
+  EXPECT_THAT(open_array_file(folder / "b").array("Nbody")->facts().axes, IsEmpty());
+}
+
+TEST(ConvertTest, AxesOfAnHdf5FileAreDimensionScales) {
+  const DataFolder folder;
+  write_described(folder / "a.raw", 420, std::string(kFieldsText) + kPlaces);
+  convert_arrays(folder / "a.raw", folder / "b.h5", {});
+  const Hdf5File file = Hdf5File::open(folder / "b.h5");
+  EXPECT_THAT(file.dimension_names("fields"), ElementsAre("time", "channel", "latitude", "longitude"));
+  EXPECT_THAT(file.dimension_names("static"), ElementsAre("static_channel", "latitude", "longitude"));
+  EXPECT_THAT(file.strings("latitude", "CLASS"), ElementsAre("DIMENSION_SCALE"));
+  EXPECT_THAT(file.strings("latitude", "NAME"), ElementsAre("latitude"));
+  EXPECT_THAT(file.strings("channel", "NAME"), ElementsAre("This is a netCDF dimension but not a netCDF variable         4"));
+  // What stands for a dimension is no array of the file.
+  ConvertOptions options;
+  options.format = OutputFormat::Zarr3;
+  convert_arrays(folder / "b.h5", folder / "c.zarr", options);
+  const ArrayFile again = open_array_file(folder / "c.zarr");
+  EXPECT_THAT(again.array("fields")->facts().axes, ElementsAre("time", "channel", "latitude", "longitude"));
+  EXPECT_FALSE(again.has("channel"));
+}
+
+TEST(ConvertTest, EveryLengthOfAnAxisIsADimensionOfItsOwn) {
+  const DataFolder folder;
+  write_described(folder / "a.raw", 24,
+                  R"("a": {"shape": [4, 6], "dtype": "float32", "axes": ["y", "x"]}, "b": {"shape": [3, 6], "dtype": "float32",
+       "axes": ["y", "x"]}, "g/c": {"shape": [4, 3], "dtype": "float32", "axes": ["y", "lat"]}, "lat": {"values": [1, 2, 3]},
+       "lon": {"shape": [4, 6], "dtype": "float32", "axes": ["y", "lon"]}, "d": {"shape": [2, 2], "dtype": "float32",
+       "axes": ["m/n", "x"]}, "x/e": {"shape": [2, 2], "dtype": "float32", "axes": ["y", "y"]})");
+  convert_arrays(folder / "a.raw", folder / "b.h5", {});
+  const Hdf5File file = Hdf5File::open(folder / "b.h5");
+  EXPECT_THAT(file.dimension_names("a"), ElementsAre("y", "x_2"));  // x is a group
+  EXPECT_THAT(file.dimension_names("b"), ElementsAre("y_2", "x_2"));
+  EXPECT_THAT(file.dimension_names("g/c"), ElementsAre("y", "lat"));
+  EXPECT_THAT(file.dimension_names("lon"), ElementsAre("y", "lon_2"));
+  EXPECT_THAT(file.dimension_names("d"), IsEmpty());
+  EXPECT_TRUE(file.has_dataset("g/y"));
+  EXPECT_FALSE(file.has_dataset("g/lat"));
+  EXPECT_THAT(open_array_file(folder / "b.h5").array("b")->facts().axes, ElementsAre("y", "x"));
 }
 
 TEST(ConvertTest, AxesOfAZarrStoreHaveNames) {
