@@ -79,7 +79,7 @@ ROOMS = {
     "data/tools": {"data/cf", "data/check", "data/formats", "data/formats/genericio", "data/formats/hdf5", "data/ingest", "data/ingest/source", "data/sample", "data/datasets",
                    "data/storage"},
     "data/ingest/source": {"data/check", "data/formats/genericio", "data/sample"},
-    "data/ingest/component": {"data/ingest/source"},
+    "data/ingest/component": {"data/ingest/source", "data/storage"},
     "data/ingest": {"data/formats", "data/formats/hdf5", "data/ingest/source", "data/sample", "data/sample/channels"},
     "data/ingest/box": {"data/check", "data/formats", "data/formats/genericio", "data/formats/hdf5", "data/ingest", "data/ingest/source"},
     "data/simulate": {"data/formats/hdf5"},

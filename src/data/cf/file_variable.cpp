@@ -19,6 +19,7 @@ constexpr size_t kNoAxis = kMostArrayDims;
 // The index of each axis in the array.
 struct VariableAxes {
   size_t time = kNoAxis, level = kNoAxis, latitude = kNoAxis, longitude = kNoAxis;
+  std::string time_name;  // of the array with the times
 };
 
 [[noreturn]] void refuse_variable(const ArrayFacts& facts, std::string_view reason, std::string_view remedy) {
@@ -27,14 +28,60 @@ struct VariableAxes {
       remedy);
 }
 
-size_t& place_of_axis(const ArrayFile& file, const std::string& name, VariableAxes& axes) {
-  if (is_coordinate(file, CoordinateKind::Latitude, name)) return axes.latitude;
-  if (is_coordinate(file, CoordinateKind::Longitude, name)) return axes.longitude;
-  return is_coordinate(file, CoordinateKind::Time, name) ? axes.time : axes.level;
+// The array of times along an axis: that of its name, or another one along it, as valid_time along the leads of one forecast.
+// Valid times come before those at which forecasts began.
+std::string times_along(const ArrayFile& file, const std::string& axis) {
+  const auto means = [&](const std::string& name, std::string_view meaning) {
+    const auto texts = file.texts(name, "standard_name");
+    return texts.size() == 1 && texts.front() == meaning;
+  };
+  const bool is_time = is_coordinate(file, CoordinateKind::Time, axis);
+  if (is_time && !means(axis, "forecast_reference_time")) return axis;
+  for (const auto& [name, array] : file.arrays) {
+    const bool is_along = array->facts().axes == std::vector<std::string>{axis};
+    if (is_along && means(name, "time") && is_coordinate(file, CoordinateKind::Time, name)) return name;
+  }
+  return is_time ? axis : "";
+}
+
+// A lead other than zero, as an axis of length 1 or a scalar beside the time at which the forecast began.
+void check_lead(const ArrayFile& file, const ArrayFacts& facts, const std::string& lead, const VariableAxes& axes) {
+  if (axes.time == kNoAxis || !file.has(lead) || file.array(lead)->facts().num_values() != 1) return;
+  if (file.array(lead)->read_doubles() == std::vector<double>{0}) return;
+  const auto standard = file.texts(axes.time_name, "standard_name");
+  const std::string meaning = standard.empty() ? "" : standard.front();
+  const bool is_axis_of = std::ranges::find(facts.axes, lead) != facts.axes.end();
+  if (meaning == "time" || (meaning != "forecast_reference_time" && !is_axis_of)) return;
+  refuse_variable(facts,
+                  cat("its time ", printable(axes.time_name), " is that at which the forecast began: its lead ", printable(lead),
+                      " is not zero"),
+                  cat("Make valid_time its axis, in xarray with d.isel(", printable(lead), "=0, drop=True).swap_dims(",
+                      printable(axes.time_name), "='valid_time')"));
+}
+
+// The axis of the levels. One of length 1 that is none says nothing.
+void add_level(const ArrayFacts& facts, const std::vector<size_t>& others, VariableAxes& axes) {
+  const auto is_level = [&](size_t d) {
+    return is_axis(AxisKind::Pressure, facts.axes[d]) || is_axis(AxisKind::Level, facts.axes[d]);
+  };
+  for (const size_t d : others) {
+    const std::string& name = facts.axes[d];
+    if (facts.shape[d] == 1) continue;
+    const bool is_none = is_axis(AxisKind::Lead, name) || is_same_name(name, "expver");
+    if (is_none || axes.level != kNoAxis)
+      refuse_variable(
+          facts,
+          cat("its axis ", printable(name), " is none of time, level, latitude and longitude: ", axis_remedy(printable(name))),
+          "Then read the new file");
+    axes.level = d;
+  }
+  const auto single = std::ranges::find_if(others, is_level);
+  if (axes.level == kNoAxis && single != others.end()) axes.level = *single;
 }
 
 VariableAxes axes_of_variable(const ArrayFile& file, const ArrayFacts& facts) {
   VariableAxes axes;
+  std::vector<size_t> others;
   if (facts.axes.size() != facts.shape.size()) {
     refuse_variable(facts, "the file does not name its axes", "Write it with named dimensions, as xarray and netCDF do");
   }
@@ -42,14 +89,25 @@ VariableAxes axes_of_variable(const ArrayFile& file, const ArrayFacts& facts) {
     if (is_axis(AxisKind::Member, facts.axes[d]) && facts.shape[d] > 1) {
       refuse_variable(facts, "it has ensemble members", "Choose one into a file of its own first");
     }
-    size_t& place = place_of_axis(file, facts.axes[d], axes);
-    if (place != kNoAxis)
-      refuse_variable(facts, "an axis more than time, level, latitude and longitude", "Choose along it first");
-    place = d;
+    const std::string& name = facts.axes[d];
+    const std::string times = times_along(file, name);
+    const bool is_row = is_coordinate(file, CoordinateKind::Latitude, name);
+    if (is_row || is_coordinate(file, CoordinateKind::Longitude, name)) {
+      size_t& place = is_row ? axes.latitude : axes.longitude;
+      if (place != kNoAxis) refuse_variable(facts, "two axes of latitude or longitude", "Choose along one of them first");
+      place = d;
+    } else if (!times.empty()) {
+      if (axes.time != kNoAxis) refuse_variable(facts, "two axes of time", "Choose along one of them first");
+      axes.time = d, axes.time_name = times;
+    } else {
+      others.push_back(d);
+    }
   }
   if (axes.latitude == kNoAxis || axes.longitude == kNoAxis) {
     refuse_variable(facts, "it has no latitude or longitude", "Choose variables on a grid of latitudes and longitudes");
   }
+  add_level(facts, others, axes);
+  for (const std::string_view lead : array_names(AxisKind::Lead)) check_lead(file, facts, std::string(lead), axes);
   return axes;
 }
 
@@ -117,7 +175,7 @@ FileVariable VariableReader::read(const std::string& name) {
   variable.array = permuted(stored, order);
   read_grid(file_, facts, axes, variable);
   if (variable.has_time) {
-    variable.times = times_of(facts.axes[axes.time]);
+    variable.times = times_of(axes.time_name);
     if (static_cast<int64_t>(variable.times->seconds.size()) != facts.shape[axes.time]) {
       refuse_variable(facts, "its axis of time has another length than its times", "Make the file again");
     }

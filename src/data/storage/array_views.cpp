@@ -42,8 +42,9 @@ class PermutedArray : public StoredArray {
 
  protected:
   void read_stored(const ArrayRegion& region, const ValueTarget& target) const override {
-    ArrayRegion inner = region;
-    Extents stride(order_.size());
+    const size_t rank = array_->facts().shape.size();
+    ArrayRegion inner{Extents(rank, 0), Extents(rank, 1)};
+    Extents stride(rank, 1);
     for (size_t d = 0; d < order_.size(); ++d) {
       inner.begin[order_[d]] = region.begin[d];
       inner.end[order_[d]] = region.end[d];
@@ -140,8 +141,11 @@ class HeldValues : public StoredArray {
 }  // namespace
 
 StoredArrayPtr permuted(StoredArrayPtr array, const std::vector<size_t>& order) {
-  WELKIN_CHECK(order.size() == array->facts().shape.size(), "a permutation of the wrong size");
-  return std::is_sorted(order.begin(), order.end()) ? array : std::make_shared<PermutedArray>(std::move(array), order);
+  const Extents& shape = array->facts().shape;
+  for (size_t d = 0; d < shape.size(); ++d)
+    WELKIN_CHECK(shape[d] == 1 || std::ranges::count(order, d) == 1, "a permutation without an axis");
+  const bool is_same = order.size() == shape.size() && std::is_sorted(order.begin(), order.end());
+  return is_same ? array : std::make_shared<PermutedArray>(std::move(array), order);
 }
 
 StoredArrayPtr with_channels(StoredArrayPtr array, std::vector<int64_t> places) {

@@ -10,7 +10,7 @@
 
 namespace welkin::data {
 
-// Axis i of the view is axis order[i] of the array.
+// Axis i of the view is axis order[i] of the array. Axes of length 1 may be left out.
 StoredArrayPtr permuted(StoredArrayPtr array, const std::vector<size_t>& order);
 
 // The array (time, channel, ...) with other channels: channel i is channel places[i] of the array, or NaN where that is -1.

@@ -70,6 +70,19 @@ constexpr bool is_axis(AxisKind kind, std::string_view name) { return is_among(a
 // Also the channels of one array among several: "static_channel".
 constexpr bool is_channel_axis(std::string_view name) { return is_axis(AxisKind::Channel, name) || name.ends_with("_channel"); }
 
+// What the user does with an axis along which no field can be chosen; it follows "the axis NAME ...: ".
+inline std::string axis_remedy(const std::string& name) {
+  if (is_same_name(name, "expver")) {
+    return "it holds ERA5 and its first release ERA5T, each missing where the other is not. Merge them first, in xarray with "
+           "d.isel(expver=0, drop=True).combine_first(d.isel(expver=1, drop=True))";
+  }
+  if (is_axis(AxisKind::Lead, name)) {
+    return "a forecast has a valid time for each lead. Choose one lead first, in xarray with d.isel(" + name +
+           "=0, drop=True).swap_dims(time='valid_time')";
+  }
+  return "choose one place along it first, as with ncks -d " + name + ",0 IN.nc OUT.nc";
+}
+
 static_assert([] {
   for (size_t i = 0; i < kAxisNames.size(); ++i) {
     if (kAxisNames[i].kind != static_cast<AxisKind>(i)) return false;

@@ -9,9 +9,13 @@
 #include <string_view>
 
 #include "data/ingest/component/source.h"
+#include "data/storage/axis_names.h"
 
 namespace welkin::ingest_component {
 namespace {
+
+using data::AxisKind;
+using data::is_among;
 
 constexpr size_t kLongestText = 4096;
 constexpr size_t kLongestNumbers = 16;
@@ -110,8 +114,8 @@ bool is_time(const VariablePlace& place) {
 }
 
 bool is_called_time(const VariablePlace& place, const std::string& name) {
-  static constexpr std::array<std::string_view, 4> kTimes{"time", "Time", "valid_time", "t"};
-  return among(name, kTimes) || text_attribute(place.group, place.variable, "standard_name") == "time" ||
+  return is_among(data::array_names(AxisKind::Time), name) ||
+         text_attribute(place.group, place.variable, "standard_name") == "time" ||
          text_attribute(place.group, place.variable, "axis") == "T";
 }
 
@@ -138,13 +142,9 @@ DimensionRole role_of_coordinate(const VariablePlace& place, const std::string& 
                                                          "degree_E",     "degreesE",    "degreeE"};
   static constexpr std::array<std::string_view, 9> kPressure{"hPa", "Pa",  "millibars",   "millibar",   "mbar",
                                                              "mb",  "bar", "hectopascal", "sigma_level"};
-  static constexpr std::array<std::string_view, 9> kLevels{
-      "lev", "level", "plev", "height", "depth", "pressure_level", "isobaricInhPa", "altitude", "heightAboveGround"};
-  static constexpr std::array<std::string_view, 5> kMembers{"number", "member", "ensemble", "realization", "ens"};
   static constexpr std::array<std::string_view, 4> kTurned{"grid_latitude", "grid_longitude", "projection_x_coordinate",
                                                            "projection_y_coordinate"};
-  static constexpr std::array<std::string_view, 3> kLatitudes{"lat", "latitude", "Latitude"};
-  static constexpr std::array<std::string_view, 3> kLongitudes{"lon", "longitude", "Longitude"};
+  const auto is_called = [&](AxisKind kind) { return is_among(data::array_names(kind), name); };
   const std::string units = text_attribute(place.group, place.variable, "units");
   const std::string standard = text_attribute(place.group, place.variable, "standard_name");
   if (among(standard, kTurned)) return DimensionRole::Other;
@@ -153,12 +153,13 @@ DimensionRole role_of_coordinate(const VariablePlace& place, const std::string& 
   // Files made by hand have units "degrees" or none, and a name or an axis that says which.
   const std::string axis = text_attribute(place.group, place.variable, "axis");
   const bool degrees = units.starts_with("deg") && units.find(' ') == std::string::npos;
-  if ((degrees && axis == "Y") || ((degrees || units.empty()) && among(name, kLatitudes))) return DimensionRole::Latitude;
-  if ((degrees && axis == "X") || ((degrees || units.empty()) && among(name, kLongitudes))) return DimensionRole::Longitude;
+  if ((degrees && axis == "Y") || ((degrees || units.empty()) && is_called(AxisKind::Latitude))) return DimensionRole::Latitude;
+  if ((degrees && axis == "X") || ((degrees || units.empty()) && is_called(AxisKind::Longitude))) return DimensionRole::Longitude;
   if (is_time(place)) return DimensionRole::Time;
-  if (among(name, kMembers) || standard == "realization") return DimensionRole::Member;
+  if (is_called(AxisKind::Member) || standard == "realization") return DimensionRole::Member;
   const bool vertical = axis == "Z" || !text_attribute(place.group, place.variable, "positive").empty();
-  if (vertical || among(units, kPressure) || among(name, kLevels)) return DimensionRole::Level;
+  if (vertical || among(units, kPressure) || is_called(AxisKind::Pressure) || is_called(AxisKind::Level))
+    return DimensionRole::Level;
   return DimensionRole::Other;
 }
 
@@ -166,7 +167,27 @@ DimensionRole role_of(int group, int dimension) {
   char name[NC_MAX_NAME + 1] = {};
   check_netcdf(nc_inq_dimname(group, dimension, name), "dimension");
   const auto coordinate = coordinate_of(group, dimension);
-  return coordinate ? role_of_coordinate(*coordinate, name) : DimensionRole::Other;
+  const DimensionRole role = coordinate ? role_of_coordinate(*coordinate, name) : DimensionRole::Other;
+  if (role != DimensionRole::Other) return role;
+  if (time_along(group, dimension)) return DimensionRole::Time;
+  return !coordinate && is_among(data::array_names(AxisKind::Member), name) ? DimensionRole::Member : DimensionRole::Other;
+}
+
+std::optional<VariablePlace> time_along(int group, int dimension) {
+  const auto coordinate = coordinate_of(group, dimension);
+  const bool has_time = coordinate && is_time(*coordinate);
+  if (has_time && text_attribute(coordinate->group, coordinate->variable, "standard_name") != "forecast_reference_time")
+    return coordinate;
+  int count = 0;
+  check_netcdf(nc_inq_nvars(group, &count), "variables");
+  for (int id = 0; id < count; ++id) {
+    int rank = 0, own = -1;
+    if (nc_inq_varndims(group, id, &rank) != NC_NOERR || rank != 1) continue;
+    const VariablePlace place{group, id};
+    const bool is_along = nc_inq_vardimid(group, id, &own) == NC_NOERR && own == dimension;
+    if (is_along && is_time(place) && text_attribute(group, id, "standard_name") == "time") return place;
+  }
+  return has_time ? coordinate : std::nullopt;
 }
 
 Packing::Packing(int group, int variable) : low_(-kInfinity), high_(kInfinity) {

@@ -26,6 +26,9 @@ struct VariablePlace {
 
 // The one-dimensional coordinate variable of a dimension, looked for in the group and its parents.
 std::optional<VariablePlace> coordinate_of(int group, int dimension);
+// The variable of valid times along a dimension: its coordinate, or another one, as valid_time along the leads of one forecast.
+std::optional<VariablePlace> time_along(int group, int dimension);
+// By its coordinate; members may have none.
 DimensionRole role_of(int group, int dimension);
 // The role of a coordinate variable, by its name and attributes.
 DimensionRole role_of_coordinate(const VariablePlace& place, const std::string& name);
