@@ -243,6 +243,7 @@ class Formats(unittest.TestCase):
             file["static"] = fields[0, :2]
         with xarray.open_dataset(self.convert(self.root / "2000.h5", "a.h5", "hdf5", "--compress", "zstd"), engine="netcdf4") as data:
             self.assertEqual(data.fields.dims, ("time", "channel", "latitude", "lon"))
+            self.assertEqual(sorted(data.variables), ["fields", "latitude", "static", "time"])
             self.assertEqual(data.static.dims, ("static_channel", "latitude", "lon"))
             np.testing.assert_array_equal(data.fields.values, fields)
             np.testing.assert_array_equal(data.latitude.values, np.linspace(90, -90, 8))

@@ -27,7 +27,7 @@ void set_attributes(Hdf5File& file, const std::string& object, const Attributes&
 // What netCDF-4 calls a dimension that has no values; readers leave such data sets out.
 std::string placeholder_title(int64_t length) {
   std::string digits = cat(length);
-  return cat("This is a netCDF dimension but not a netCDF variable", std::string(10 - std::min<size_t>(10, digits.size()), ' '),
+  return cat("This is a netCDF dimension but not a netCDF variable.", std::string(10 - std::min<size_t>(10, digits.size()), ' '),
              digits);
 }
 

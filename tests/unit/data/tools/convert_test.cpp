@@ -251,7 +251,7 @@ TEST(ConvertTest, AxesOfAnHdf5FileAreDimensionScales) {
   EXPECT_THAT(file.dimension_names("static"), ElementsAre("static_channel", "latitude", "longitude"));
   EXPECT_THAT(file.strings("latitude", "CLASS"), ElementsAre("DIMENSION_SCALE"));
   EXPECT_THAT(file.strings("latitude", "NAME"), ElementsAre("latitude"));
-  EXPECT_THAT(file.strings("channel", "NAME"), ElementsAre("This is a netCDF dimension but not a netCDF variable         4"));
+  EXPECT_THAT(file.strings("channel", "NAME"), ElementsAre("This is a netCDF dimension but not a netCDF variable.         4"));
   // What stands for a dimension is no array of the file.
   ConvertOptions options;
   options.format = OutputFormat::Zarr3;
