@@ -10,6 +10,7 @@
 
 #include "core/error.h"
 #include "core/text.h"
+#include "data/storage/axis_names.h"
 #include "data/storage/stored_array.h"
 #include "data/storage/stored_values.h"
 
@@ -91,7 +92,7 @@ void read_missing(const Attributes& attributes, const ArrayFacts& facts, std::op
     for (const double value : numbers_in(attributes, name)) {
       if (std::isnan(value)) continue;
       packing.missing.push_back(value);
-      if (packing.unsigned_range > 0) packing.missing.push_back(value - packing.unsigned_range);
+      if (packing.unsigned_range != 0) packing.missing.push_back(value - packing.unsigned_range);
       if (const double stored = as_stored(value, facts.dtype); stored != value) packing.missing.push_back(stored);
     }
   }
@@ -127,16 +128,19 @@ void read_valid(const Attributes& attributes, const ArrayFacts& facts, Packing& 
   packing.valid_min = bounds[0], packing.valid_max = bounds[1];
 }
 
-// The number that _Unsigned adds to negative integers.
+// The number that _Unsigned adds to negative integers; it is negative where unsigned integers stand for signed ones.
 double unsigned_range_of(const Attributes& attributes, Dtype dtype) {
   const auto found = attributes.find("_Unsigned");
   if (found == attributes.end()) return 0;
   const auto* texts = std::get_if<std::vector<std::string>>(&found->second);
-  const bool asked = texts != nullptr && texts->size() == 1 && (texts->front() == "true" || texts->front() == "True");
-  if (!asked) return 0;
-  if (dtype == Dtype::I8) return 0x1p8;
-  if (dtype == Dtype::I16) return 0x1p16;
-  return dtype == Dtype::I32 ? 0x1p32 : 0;
+  if (texts == nullptr || texts->size() != 1) return 0;
+  constexpr std::array kSigned{Dtype::I8, Dtype::I16, Dtype::I32}, kUnsigned{Dtype::U8, Dtype::U16, Dtype::U32};
+  constexpr std::array kRanges{0x1p8, 0x1p16, 0x1p32};
+  for (size_t i = 0; i < kRanges.size(); ++i) {
+    if (dtype == kSigned[i] && is_same_name(texts->front(), "true")) return kRanges[i];
+    if (dtype == kUnsigned[i] && is_same_name(texts->front(), "false")) return -kRanges[i];
+  }
+  return 0;
 }
 
 bool has_any(const Attributes& attributes, std::initializer_list<std::string_view> names) {
@@ -152,7 +156,8 @@ struct RowUnpacking {
     for (const double missing : packing.missing) {
       if (stored == missing) return std::numeric_limits<double>::quiet_NaN();
     }
-    if (stored < 0) stored += packing.unsigned_range;
+    const double range = packing.unsigned_range;
+    if (range > 0 ? stored < 0 : range < 0 && stored >= -range / 2) stored += range;
     if ((packing.valid_min && stored < *packing.valid_min) || (packing.valid_max && stored > *packing.valid_max)) {
       return std::numeric_limits<double>::quiet_NaN();
     }

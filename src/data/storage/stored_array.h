@@ -41,7 +41,7 @@ struct Packing {
   size_t axis = 0;
   std::vector<double> missing{};
   std::optional<double> valid_min{}, valid_max{};
-  double unsigned_range = 0;  // added to negative values: 256 or 65536 for unsigned integers that are stored as signed; 0: not
+  double unsigned_range = 0;  // added to negative values: 256 for unsigned bytes stored as signed; -256: the reverse; 0: not
 
   bool is_scaled() const;  // false: values are NaN or as they are stored
   // The only float32 that does not stand for itself: it is missing. Nullopt where there are more.

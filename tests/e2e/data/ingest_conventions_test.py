@@ -108,6 +108,17 @@ class Conventions(IngestCase):
         rounds_to(fields, read, 4, scale=read)
         rounds_to(fields[1, 2, 3], np.delete(read.ravel(), 32 + 2 * 8 + 3).astype(float).mean(), 4)
 
+    def test_unsigned_bytes_by_attribute(self):
+        bits = np.arange(64, dtype="u1").reshape(2, 4, 8) * 4
+        for kind, word, expected in (("i1", "TRUE", bits), ("i1", "true", bits), ("u1", "false", bits.view("i1")), ("u1", "true", bits)):
+            with self.subTest(kind=kind, word=word):
+                path = self.write("a.nc", [0, 1], values=bits.view(kind))
+                with netCDF4.Dataset(path, "a") as file:
+                    file["t"].setncattr("_Unsigned", word)
+                self.out = self.root / f"{kind}{word}"
+                self.ingest(path)
+                np.testing.assert_array_equal(self.fields("train/2001.h5")[:, 0], expected.astype("f4"))
+
     def test_a_curvilinear_grid_and_text(self):
         path = self.folder / "wrf.nc"
         with netCDF4.Dataset(path, "w") as file:

@@ -28,17 +28,27 @@ bool among(std::string_view word, const std::array<std::string_view, N>& list) {
 
 bool is_integer(nc_type type) { return type != NC_FLOAT && type != NC_DOUBLE; }
 
-int bits_of(nc_type type) {
+// 2^bits for signed integers that stand for unsigned ones, -2^bits for the reverse, 0 for others.
+double wrap_of(nc_type type, std::string_view is_unsigned) {
+  const bool is_true = data::is_same_name(is_unsigned, "true"), is_false = data::is_same_name(is_unsigned, "false");
   switch (type) {
     case NC_BYTE:
-      return 8;
+    case NC_UBYTE:
+      return (type == NC_BYTE ? is_true : is_false) ? (is_true ? 0x1p8 : -0x1p8) : 0;
     case NC_SHORT:
-      return 16;
+    case NC_USHORT:
+      return (type == NC_SHORT ? is_true : is_false) ? (is_true ? 0x1p16 : -0x1p16) : 0;
     case NC_INT:
-      return 32;
+    case NC_UINT:
+      return (type == NC_INT ? is_true : is_false) ? (is_true ? 0x1p32 : -0x1p32) : 0;
     default:
       return 0;
   }
+}
+
+double wrapped(double raw, double wrap) {
+  if (wrap > 0 && raw < 0) return raw + wrap;
+  return wrap < 0 && raw >= -wrap / 2 ? raw + wrap : raw;
 }
 
 // The value that netCDF leaves where nothing was written; one-byte types have none (netCDF users' guide).
@@ -197,8 +207,7 @@ Packing::Packing(int group, int variable) : low_(-kInfinity), high_(kInfinity) {
   const auto offset = number_attribute(group, variable, "add_offset");
   if (!factor.empty()) factor_ = factor[0];
   if (!offset.empty()) offset_ = offset[0];
-  const std::string sign = text_attribute(group, variable, "_Unsigned");
-  if ((sign == "true" || sign == "True") && bits_of(type) > 0) wrap_ = std::ldexp(1.0, bits_of(type));
+  wrap_ = wrap_of(type, text_attribute(group, variable, "_Unsigned"));
   read_missing(group, variable, type);
   read_range(group, variable, type);
 }
@@ -212,10 +221,7 @@ void Packing::read_missing(int group, int variable, nc_type type) {
   const bool has_fill = add("_FillValue");
   add("missing_value");
   if (const auto fill = default_fill(type); !has_fill && fill) missing_.push_back(*fill);
-  if (wrap_ == 0) return;
-  for (double& value : missing_) {
-    if (value < 0) value += wrap_;
-  }
+  for (double& value : missing_) value = wrapped(value, wrap_);
 }
 
 void Packing::read_range(int group, int variable, nc_type type) {
@@ -234,13 +240,13 @@ void Packing::read_range(int group, int variable, nc_type type) {
   // A range of another kind than the packed integers can only be meant for the physical values.
   const nc_type range_type = attribute_type(group, variable, named);
   range_unpacked_ = is_integer(type) && (range_type == NC_FLOAT || range_type == NC_DOUBLE);
-  if (wrap_ == 0 || range_unpacked_) return;
-  if (std::isfinite(low_) && low_ < 0) low_ += wrap_;
-  if (std::isfinite(high_) && high_ < 0) high_ += wrap_;
+  if (range_unpacked_) return;
+  if (std::isfinite(low_)) low_ = wrapped(low_, wrap_);
+  if (std::isfinite(high_)) high_ = wrapped(high_, wrap_);
 }
 
 double Packing::unpack(double raw) const {
-  if (wrap_ != 0 && raw < 0) raw += wrap_;
+  raw = wrapped(raw, wrap_);
   const double value = factor_ * raw + offset_;
   const double judged = range_unpacked_ ? value : raw;
   const bool missing = std::ranges::find(missing_, raw) != missing_.end() || !(judged >= low_ && judged <= high_);

@@ -47,7 +47,7 @@ class Packing {
   void read_range(int group, int variable, nc_type type);
 
   double factor_ = 1.0, offset_ = 0.0;
-  double wrap_ = 0.0;  // 2^bits for signed integers that stand for unsigned ones (attribute _Unsigned)
+  double wrap_ = 0.0;  // by the attribute _Unsigned: 2^bits for signed integers that stand for unsigned ones, -2^bits the reverse
   std::vector<double> missing_;
   double low_, high_;            // valid range of the raw values
   bool range_unpacked_ = false;  // the range is in physical units

@@ -100,6 +100,17 @@ TEST(PackingTest, UnsignedIntegersStoredAsSigned) {
   EXPECT_TRUE(std::isnan(unpacked(facts, -1)));
 }
 
+TEST(PackingTest, UnsignedIsAWordWithoutCaseAndHasAReverse) {
+  const auto text = [](const char* value) { return AttributeValue(std::vector<std::string>{value}); };
+  EXPECT_EQ(unpacked(facts_of({{"_Unsigned", text("TRUE")}}, Dtype::I8), -41), 215);
+  const ArrayFacts bytes = facts_of({{"_Unsigned", text("false")}, {"_FillValue", numbers({-1})}}, Dtype::U8);
+  EXPECT_EQ(unpacked(bytes, 156), -100);
+  EXPECT_EQ(unpacked(bytes, 127), 127);
+  EXPECT_TRUE(std::isnan(unpacked(bytes, 255)));
+  EXPECT_FALSE(facts_of({{"_Unsigned", text("false")}}, Dtype::I8).packing);
+  EXPECT_FALSE(facts_of({{"_Unsigned", text("true")}}, Dtype::U8).packing);
+}
+
 TEST(PackingTest, TooManyMissingValuesAreRefused) {
   EXPECT_THAT(
       [] {
