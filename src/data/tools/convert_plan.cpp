@@ -196,7 +196,8 @@ void check_fits(const ConvertPlan& plan, const ConvertOptions& options, const Ar
   const auto refuse = [&](std::string_view why, std::string_view remedy) {
     throw DataError("data", cat("the format cannot hold this: path=", file.path.string(), ", reason=", why), remedy);
   };
-  if (plan.output.arrays.empty()) refuse("it holds coordinates only", "Choose hdf5 or zarr3");
+  if (plan.output.arrays.empty() && !is_chunked(options.format))
+    refuse("it holds arrays of one axis only", "Choose --format hdf5, zarr2 or zarr3");
   if (options.format == OutputFormat::Npy && plan.output.arrays.size() != 1) {
     refuse(cat("npy holds one array, there are ", plan.output.arrays.size()), "Choose one with --array NAME");
   }

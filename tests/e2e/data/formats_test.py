@@ -277,6 +277,23 @@ class Formats(unittest.TestCase):
             self.assertEqual(file["surface/t"].dimensions, ("time", "lat", "lon"))
             np.testing.assert_array_equal(file["surface/t"][:], values)
 
+    def test_empty_attributes_and_files_of_coordinates(self):
+        with netCDF4.Dataset(self.root / "a.nc", "w") as file:
+            file.comment = ""
+            file.createDimension("x", 4)
+            file.createVariable("x", "f8", ("x",))[:] = [1, 2, 4, 8]
+            file["x"].note = ""
+        with h5py.File(self.root / "a.nc", "a") as file:
+            file["x"].attrs["nothing"] = h5py.Empty("f4")
+        for kind in ("hdf5", "zarr2", "zarr3"):
+            path = self.convert(self.root / "a.nc", f"x-{kind}", kind)
+            np.testing.assert_array_equal(self.read_back(path, kind, "x"), [1, 2, 4, 8])
+        with h5py.File(self.root / "x-hdf5") as file:
+            self.assertEqual(file["x"].attrs["nothing"].shape, None)
+        done = subprocess.run([BINARY, "data", "convert", str(self.root / "a.nc"), str(self.root / "x.npy"), "--format", "npy"], capture_output=True, text=True)
+        self.assertEqual(done.returncode, 3)
+        self.assertIn("reason=it holds arrays of one axis only. Choose --format hdf5, zarr2 or zarr3", done.stderr)
+
     def test_packed_and_narrow_types_keep_their_bounds(self):
         fields = self.source_file()
         span = fields.max(axis=(0, 2, 3)) - fields.min(axis=(0, 2, 3))

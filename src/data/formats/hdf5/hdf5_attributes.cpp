@@ -84,6 +84,12 @@ Hdf5Handle utf8_type() {
   return type;
 }
 
+// An attribute without a value, as netCDF-4 writes an empty text.
+void write_empty_attribute(const Hdf5File& file, hid_t object, std::string_view object_name, std::string_view name, hid_t type) {
+  const Hdf5Handle space(H5Screate(H5S_NULL), H5Sclose);
+  make_attribute(file, object, object_name, name, type, space.get());
+}
+
 void write_attribute(const Hdf5File& file, hid_t object, std::string_view object_name, std::string_view name, hid_t type,
                      hid_t space, const void* values) {
   const Hdf5Handle attribute = make_attribute(file, object, object_name, name, type, space);
@@ -134,6 +140,7 @@ std::vector<double> Hdf5File::numbers(std::string_view object, std::string_view 
 
 void Hdf5File::set_strings(std::string_view object, std::string_view name, const std::vector<std::string>& values) {
   const Hdf5Lock lock;
+  if (values.empty()) return write_empty_attribute(*this, impl_->object(object).get(), object, name, utf8_type().get());
   std::vector<const char*> pointers;
   for (const std::string& value : values) pointers.push_back(value.c_str());
   const hsize_t size = pointers.size();
@@ -157,6 +164,7 @@ void Hdf5File::set_number(std::string_view object, std::string_view name, double
 
 void Hdf5File::set_numbers(std::string_view object, std::string_view name, const std::vector<double>& values) {
   const Hdf5Lock lock;
+  if (values.empty()) return write_empty_attribute(*this, impl_->object(object).get(), object, name, H5T_NATIVE_DOUBLE);
   const hsize_t count = values.size();
   const Hdf5Handle space(H5Screate_simple(1, &count, nullptr), H5Sclose);
   write_attribute(*this, impl_->object(object).get(), object, name, H5T_NATIVE_DOUBLE, space.get(), values.data());
