@@ -142,6 +142,13 @@ StoredArrayPtr ArrayFile::array(std::string_view name) const {
   if (found != arrays.end()) return found->second;
   if (arrays.size() == 1 && arrays.begin()->first.empty()) return arrays.begin()->second;
   const auto refused = not_numbers.find(name);
+  constexpr std::string_view kCodec = "codec ";
+  if (refused != not_numbers.end() && refused->second.starts_with(kCodec)) {
+    throw DataError("data",
+                    cat("a codec that cannot be undone: path=", path.string(), ", dataset=", name,
+                        ", codec=", refused->second.substr(kCodec.size())),
+                    "Write the array again with blosc, zstd or zlib and without other filters, in zarr or xarray");
+  }
   if (refused != not_numbers.end()) {
     throw DataError("data",
                     cat("the data set holds no numbers: path=", path.string(), ", dataset=", name, ", dtype=", refused->second),
@@ -156,8 +163,11 @@ StoredArrayPtr ArrayFile::array(std::string_view name) const {
   }
   std::vector<std::string> names;
   for (const auto& [other, array] : arrays) names.push_back(other);
-  throw DataError("data", cat("no such data set: path=", path.string(), ", dataset=", name),
-                  cat("The file holds: ", join(names, ", ").substr(0, 400)));
+  throw DataError(
+      "data", cat("no such data set: path=", path.string(), ", dataset=", name),
+      names.empty()
+          ? "The file holds no array of numbers that is read. Members and keys of archives are npy files (KEY.fields.npy)"
+          : cat("The file holds: ", join(names, ", ").substr(0, 400)));
 }
 
 std::vector<std::string> ArrayFile::texts(std::string_view object, std::string_view name) const {

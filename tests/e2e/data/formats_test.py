@@ -290,9 +290,28 @@ class Formats(unittest.TestCase):
             np.testing.assert_array_equal(self.read_back(path, kind, "x"), [1, 2, 4, 8])
         with h5py.File(self.root / "x-hdf5") as file:
             self.assertEqual(file["x"].attrs["nothing"].shape, None)
+        with tarfile.open(self.root / "others.tar", "w") as tar:
+            tar.addfile(tarfile.TarInfo("0.pth"))
+        done = subprocess.run([BINARY, "data", "convert", str(self.root / "others.tar"), str(self.root / "x.h5"), "--format", "hdf5", "--array", "x"], capture_output=True, text=True)
+        self.assertEqual(done.returncode, 3)
+        self.assertIn("The file holds no array of numbers that is read. Members and keys of archives are npy files (KEY.fields.npy)", done.stderr)
         done = subprocess.run([BINARY, "data", "convert", str(self.root / "a.nc"), str(self.root / "x.npy"), "--format", "npy"], capture_output=True, text=True)
         self.assertEqual(done.returncode, 3)
         self.assertIn("reason=it holds arrays of one axis only. Choose --format hdf5, zarr2 or zarr3", done.stderr)
+
+    def test_filters_of_zarr_that_only_round(self):
+        source = values("float32")
+        group = zarr.open_group(self.root / "round.zarr", mode="w", zarr_format=2)
+        for name, filters in (("bits", numcodecs.BitRound(8)), ("digits", numcodecs.Quantize(2, "<f4")), ("delta", numcodecs.Delta("<f4"))):
+            group.create_array(name, shape=source.shape, dtype="f4", chunks=(2, 3, 4, 5), filters=[filters], compressors=numcodecs.Zlib())[...] = source
+        with h5py.File(self.convert(self.root / "round.zarr", "round.h5", "hdf5", "--array", "bits", "--array", "digits")) as file:
+            np.testing.assert_array_equal(file["bits"], group["bits"][...])
+            np.testing.assert_array_equal(file["digits"], group["digits"][...])
+        done = subprocess.run([BINARY, "data", "convert", str(self.root / "round.zarr"), str(self.root / "x.h5"), "--format", "hdf5", "--array", "delta"],
+                              capture_output=True, text=True)
+        self.assertEqual(done.returncode, 3)
+        self.assertIn("a codec that cannot be undone: path=" + str(self.root / "round.zarr") + ", dataset=delta, codec=delta. Write the array again with blosc",
+                      done.stderr)
 
     def test_packed_and_narrow_types_keep_their_bounds(self):
         fields = self.source_file()

@@ -64,6 +64,13 @@ Codec with_width(Codec codec, const Json& settings, const char* key, Dtype dtype
   return codec;
 }
 
+// Codecs that lose digits when they encode, and do nothing when they decode.
+bool is_rounding(std::string_view id, const Json& settings) {
+  if (id.starts_with("numcodecs.")) id.remove_prefix(std::string_view("numcodecs.").size());
+  const bool keeps_type = !settings.contains("astype") || settings["astype"] == settings.value("dtype", Json());
+  return id == "bitround" || (id == "quantize" && keeps_type);
+}
+
 Codec codec_of(std::string_view id, const Json& settings, Dtype dtype, std::string_view source) {
   if (id.starts_with("numcodecs.")) id.remove_prefix(std::string_view("numcodecs.").size());
   if (id == "zlib") return {.kind = CodecKind::Zlib};
@@ -140,6 +147,8 @@ ZarrEncoding parse_encoding(const Json& list, const ZarrArray& array, std::strin
       encoding.big_endian = is_big_endian(settings, source);
     } else if (name == "transpose" && !has_bytes) {
       encoding.order = composed(encoding.order, transposition(settings, array.shape.size(), source));
+    } else if (!has_bytes && is_rounding(name, settings)) {
+      continue;
     } else if (has_bytes) {
       encoding.codecs.push_back(codec_of(name, settings, array.dtype, source));
     } else {
@@ -217,6 +226,7 @@ ZarrArray parse_zarr2_array(std::string_view text, const Attributes& attributes,
     if (!json["filters"].is_array() || json["filters"].size() > 16) refuse_json(source, "filters", "it is no list");
     for (const Json& filter : json["filters"]) {
       if (!filter.is_object()) refuse_json(source, "filters", "a filter that is no object");
+      if (is_rounding(json_text(json_member(filter, "id", source), "id", source), filter)) continue;
       array.encoding.codecs.push_back(
           codec_of(json_text(json_member(filter, "id", source), "id", source), filter, array.dtype, source));
     }
