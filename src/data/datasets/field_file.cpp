@@ -44,7 +44,8 @@ void place_unknown_axes(const ArrayFacts& facts, AxisWords& words) {
     const auto is_it = [&](const auto& names) { return is_among(names, facts.axes[d]); };
     const auto known = std::ranges::find_if(words, is_it);
     if (known == words.end()) unknown.push_back(d);
-    if (known != words.end() && known - words.begin() != static_cast<std::ptrdiff_t>(d)) is_moved = true;
+    const bool is_letter = facts.axes[d].size() == 1;  // a, b, c, d: no meaning
+    if (known != words.end() && !is_letter && known - words.begin() != static_cast<std::ptrdiff_t>(d)) is_moved = true;
     if (std::ranges::none_of(facts.axes, [&](const std::string& name) { return is_among(words[d], name); })) left.push_back(d);
   }
   if (unknown.size() == 1 && left.size() == 1) words[left[0]].emplace_back(facts.axes[unknown[0]]);

@@ -247,8 +247,11 @@ TEST(ForeignNamesTest, AxesOfUnknownNamesInAnotherOrderAreRefused) {
               ThrowsMessage<DataError>(
                   AllOf(HasSubstr("axes of fields whose order is not known: path="),
                         HasSubstr("axes=(lat, lon, feature, hour), shape=(3, 4, 2, 5). Name them time, channel, lat and lon"))));
-  write(R"("hour", "feature", "lat", "lon")");
-  EXPECT_EQ(FieldFile(folder / "a.raw").facts().steps, 3);
+  for (const char* in_order :
+       {R"("hour", "feature", "lat", "lon")", R"("a", "b", "c", "d")", R"("dim_0", "dim_1", "dim_2", "dim_3")"}) {
+    write(in_order);
+    EXPECT_EQ(FieldFile(folder / "a.raw").facts().steps, 3) << in_order;
+  }
 }
 
 TEST(ForeignMissingTest, FillValuesAreNanAndEndARun) {
