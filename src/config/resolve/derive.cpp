@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "config/resolve/derive.h"
 
+#include <cctype>
 #include <string>
 
 #include "config/flags/flag.h"
@@ -94,6 +95,11 @@ void derive_optimization(Draft& draft) {
   }
 }
 
+// The tutorials' rank generator takes the axes in either case.
+void lower_order(Draft& draft) {
+  for (char& c : draft.config.parallel.parallel_order) c = static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
+}
+
 void derive_folder_rule(Draft& draft) {
   const ParallelConfig& parallel = draft.config.parallel;
   if (draft.config.output.folder_rule != FolderRule::Auto) return;
@@ -116,6 +122,7 @@ void derive_defaults(Draft& draft, const KnownNames& known) {
   derive_optimization(draft);
   derive_rules(draft);
   derive_backend(draft);
+  lower_order(draft);
   derive_folder_rule(draft);
 }
 

@@ -144,6 +144,8 @@ TEST(Validate, Mesh) {
   EXPECT_THAT(resolve_error(test::kVitFile, {"--parallel_order=tp-xx"}),
               HasSubstr("parallel_order names an axis that does not exist: parallel_order=tp-xx"));
   EXPECT_THAT(resolve_error(test::kVitFile, {"--parallel_order=tp-tp"}), HasSubstr("parallel_order names an axis twice"));
+  EXPECT_EQ(resolve_text(test::kVitFile, {"--parallel_order=DP-Cp-TP", "--tensor_parallel=2"}, 2).config.parallel.parallel_order,
+            "dp-cp-tp");  // as the tutorial's rank generator
   EXPECT_THAT(resolve_error(test::kVitFile, {"--parallel_order=cp-dp", "--tensor_parallel=2"}, 2),
               HasSubstr("parallel_order leaves out an axis that is larger than 1: parallel_order=cp-dp"));
 }
