@@ -19,6 +19,7 @@ namespace welkin::data {
 struct Era5Options {
   std::filesystem::path folder{};
   int64_t height = 0, width = 0;                                   // of the crop; 0 = the whole grid
+  int64_t multiple = 1;                                            // the model takes edges divisible by this: for remedies
   std::optional<std::array<int64_t, 2>> crop{};                    // its first row and column; 0 and 0 when not given
   std::vector<double> crop_latitude{}, crop_longitude{};           // {south, north} and {west, east} instead; empty = not given
   int64_t lead = 1;                                                // target minus newest input, steps

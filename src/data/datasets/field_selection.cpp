@@ -12,13 +12,16 @@
 namespace welkin::data {
 namespace {
 
-void check_crop(const FieldFacts& facts, const FieldWindow& window, bool may_wrap) {
+// The largest edge within so many points that the model takes.
+int64_t fitting(int64_t points, int64_t multiple) { return points < multiple ? points : points - points % multiple; }
+
+void check_crop(const FieldFacts& facts, const FieldWindow& window, int64_t multiple, bool may_wrap) {
   if (window.height > facts.height || window.width > facts.width) {
     throw DataError("data",
                     cat("the grid is smaller than img_size: path=", facts.path.string(), ", grid=", facts.height, " x ",
                         facts.width, ", img_size=", window.height, " x ", window.width),
-                    cat("Set img_size to at most the grid, divisible by patch_size, as in --set 'img_size=[", facts.height, ",",
-                        facts.width, "]'"));
+                    cat("Set img_size to at most the grid, divisible by patch_size, as in --set 'img_size=[",
+                        fitting(facts.height, multiple), ",", fitting(facts.width, multiple), "]'"));
   }
   const int64_t last_row = facts.height - window.height, last_column = facts.width - window.width;
   if (window.row <= last_row && (window.column <= last_column || may_wrap)) return;
@@ -28,11 +31,13 @@ void check_crop(const FieldFacts& facts, const FieldWindow& window, bool may_wra
                   cat("Set crop to at most [", last_row, ", ", last_column, "], or a smaller img_size"));
 }
 
-[[noreturn]] void refuse_few(const FieldFacts& facts, const FieldWindow& window, int64_t rows, int64_t columns) {
+[[noreturn]] void refuse_few(const FieldFacts& facts, const FieldWindow& window, int64_t rows, int64_t columns,
+                             int64_t multiple) {
   throw DataError("data",
                   cat("the range holds fewer points than img_size: path=", facts.path.string(), ", points of the range=", rows,
                       " x ", columns, ", img_size=", window.height, " x ", window.width),
-                  cat("Set img_size to at most [", rows, ", ", columns, "], divisible by patch_size, or take a wider range"));
+                  cat("Set img_size to at most [", fitting(rows, multiple), ", ", fitting(columns, multiple),
+                      "], divisible by patch_size, or take a wider range"));
 }
 
 FieldWindow window_of_crop(const FieldFacts& facts, const Era5Options& options) {
@@ -46,8 +51,8 @@ FieldWindow window_of_crop(const FieldFacts& facts, const Era5Options& options) 
   window.height = options.height == 0 ? std::max<int64_t>(1, height) : options.height;
   window.width = options.width == 0 ? std::max<int64_t>(1, width) : options.width;
   if ((rows && window.height > rows->count) || (columns && window.width > columns->count))
-    refuse_few(facts, window, height, width);
-  check_crop(facts, window, /*may_wrap=*/columns.has_value());
+    refuse_few(facts, window, height, width, options.multiple);
+  check_crop(facts, window, options.multiple, /*may_wrap=*/columns.has_value());
   return window;
 }
 

@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "config/draft/channel_settings.h"
+#include "config/schema/builtin_models.h"
 #include "core/error.h"
 #include "core/philox.h"
 #include "core/text.h"
@@ -259,6 +260,13 @@ std::string path_of_split(const config::DataConfig& data, Split split) {
                         : need_path(own, split == Split::Valid ? "valid_data_path" : "inf_data_path");
 }
 
+// What the edges of a field must be divisible by.
+int64_t edge_multiple(const config::ModelConfig& model) {
+  constexpr int64_t kUsualScales = 4;
+  if (model.model == "unet2d") return int64_t{1} << (model.scales > 0 ? model.scales : kUsualScales);
+  return config::is_one_of(model.model, "vit|afno|swin") ? model.patch_size : 1;
+}
+
 }  // namespace
 
 Era5Options fields_options(const config::RunConfig& config, Split split) {
@@ -268,6 +276,7 @@ Era5Options fields_options(const config::RunConfig& config, Split split) {
   options.folder = path_of_split(data, split);
   options.height = img_size.at(0);
   options.width = img_size.at(1);
+  options.multiple = edge_multiple(config.model);
   options.lead = data.dt;
   options.history = data.history;
   if (!data.crop.empty()) options.crop = {data.crop.at(0), data.crop.at(1)};

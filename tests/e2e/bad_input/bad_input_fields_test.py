@@ -105,6 +105,16 @@ class BadFields(BadInputCase):
         self.refuse(f"the grid is smaller than img_size: path={self.year}, grid=8 x 16, img_size=16 x 16", "Set img_size to at most the grid",
                     keys={"img_size": [16, 16]})
 
+    def test_the_crop_that_is_proposed_for_a_smaller_grid_suits_the_model(self):
+        for path in self.data.glob("*/*.h5"):
+            write_fields(path, np.random.default_rng(3).normal(size=(YEAR_STEPS, CHANNELS, 9, 19)))  # with both poles, as ERA5
+        proposals = (({"img_size": [12, 16]}, "[8,16]"), ({"img_size": [12, 16], "patch_size": 2}, "[8,18]"),
+                     ({"img_size": [16, 32], "model": "unet2d", "scales": 3}, "[8,16]"))
+        for keys, proposal in proposals:
+            self.refuse("grid=9 x 19", f"as in --set 'img_size={proposal}'.", keys=keys)
+            done = self.train({**FIELDS, **keys}, "--log_root", self.root / keys.get("model", "vit") / proposal, "--num_iters", "1", "--set", f"img_size={proposal}")
+            self.assertEqual(done.returncode, DONE, done.stderr)
+
     def test_years_of_different_grids(self):
         write_fields(self.data / "train/2002.h5", np.zeros((YEAR_STEPS, CHANNELS, HEIGHT, 24), np.float32))
         self.refuse("files of one folder differ", "train/2002.h5, first=", "difference in shape: 3 x 8 x 16 and 3 x 8 x 24", "one kind")

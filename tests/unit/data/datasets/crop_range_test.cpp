@@ -83,6 +83,13 @@ TEST(CropRange, RangesThatTheFileDoesNotHaveAreNamed) {
   EXPECT_THAT([&] { select(3); },
               ThrowsMessage<DataError>(HasSubstr("the range holds fewer points than img_size: path=/data/2001.h5, points of the "
                                                  "range=2 x 2, img_size=3 x 2. Set img_size to at most [2, 2]")));
+  const FieldFacts poles = grid_of({90, 45, 0, -45, -90}, {0, 60, 120, 180, 240, 300, 330});
+  EXPECT_THAT(
+      [&] {
+        select_fields(poles, {.height = 6, .width = 4, .multiple = 2, .crop_latitude = {-45, 90}});
+      },
+      ThrowsMessage<DataError>(
+          HasSubstr("points of the range=4 x 7, img_size=6 x 4. Set img_size to at most [4, 6], divisible")));
 }
 
 // value = ((t * 2 + c) * 4 + h) * 6 + w, over the whole globe.
