@@ -1,8 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 // welkin plan estimate: FLOPs, memory and time before a job is queued.
+#include <functional>
 #include <optional>
 #include <ostream>
+#include <set>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "apps/cli/flags.h"
@@ -88,10 +91,13 @@ plan::Section failures(const config::CommandLine& line, std::optional<double> st
                               .step_seconds = step_seconds});
 }
 
+bool names_run(const config::CommandLine& line) {
+  return line.yaml_config || line.config || line.tutorial != config::Tutorial::None;
+}
+
 std::vector<plan::Section> run_of_ours(const Application& application, const config::CommandLine& line) {
   const bool asks_failures = has_flag(line, "save_seconds");
-  const bool names_run = line.yaml_config || line.config || line.tutorial != config::Tutorial::None;
-  if (asks_failures && !names_run) return {failures(line, {})};
+  if (asks_failures && !names_run(line)) return {failures(line, {})};
   const double rate = number_given(line, "rate");
   const plan::RunEstimate run = estimate_of(
       application, line,
@@ -99,6 +105,39 @@ std::vector<plan::Section> run_of_ours(const Application& application, const con
   std::vector<plan::Section> sheet = plan::run_sheet(run);
   if (asks_failures) sheet.push_back(failures(line, run.step_seconds));
   return sheet;
+}
+
+// The flags that the question does not read. They would change nothing, and look as if they had.
+void refuse_flags_without_effect(const config::CommandLine& line) {
+  const bool is_lecture = has_flag(line, "lecture");
+  const bool is_gpt = line.extra.contains("layers"), is_language_model = is_gpt || line.extra.contains("parameters");
+  const bool is_run = !is_lecture && !is_language_model;
+  const bool asks_failures = is_run && has_flag(line, "save_seconds");
+  const bool is_failures_alone = asks_failures && !names_run(line);
+  std::set<std::string, std::less<>> read{"json", "lecture"};
+  if (is_run) read.insert("save_seconds");
+  if (!is_lecture && !is_failures_alone) read.insert({"devices", "rate"});
+  if (!is_lecture && is_language_model) read.insert({"parameters", "layers", "hidden", "tokens"});
+  if (!is_lecture && is_gpt) read.insert({"sequence", "vocabulary", "batch"});
+  if (!is_lecture && is_language_model && line.extra.contains("tokens")) read.insert("flops_per_parameter");
+  if (asks_failures) read.insert({"write_seconds", "restart_seconds", "nodes"});
+
+  std::vector<std::string> idle;
+  const auto check = [&idle](bool is_idle, std::string flag) {
+    if (is_idle) idle.push_back(std::move(flag));
+  };
+  check(!is_run && line.yaml_config, "--yaml_config");
+  check(!is_run && line.config, "--config");
+  check(!is_run && line.ds_config, "--ds_config");
+  check(!is_run && line.tutorial != config::Tutorial::None, "--tutorial");
+  for (const auto& [name, value] : line.extra) check(!read.contains(name), cat("--", name));
+  for (const config::Setting& setting : line.settings) {
+    const bool is_mtbf = is_run && (setting.key == "mtbf" || setting.key == "loop.mtbf");
+    check(!is_run || (is_failures_alone && !is_mtbf), setting.flag);
+  }
+  if (idle.empty()) return;
+  throw ConfigError("plan estimate", cat("flags without effect on this estimate: ", join(idle, ", ")),
+                    "Leave them out; --help says what each belongs to");
 }
 
 }  // namespace
@@ -109,6 +148,7 @@ int verb_plan_estimate(Application& application, int argc, char** argv) {
     print_help(application, {.program = argv[0], .extra = kPlanFlags, .common = config::Common::Steps}, line.help);
     return 0;
   }
+  refuse_flags_without_effect(line);
   const bool is_language_model = line.extra.contains("parameters") || line.extra.contains("layers");
   const auto sheet = line.extra["lecture"] == "true" ? plan::lecture_sheet()
                      : is_language_model             ? language_model(line)

@@ -116,8 +116,9 @@ std::vector<Section> language_model_sheet(const LanguageModelQuestion& question)
   GptTraining training = question.training;
   Section section{.title = "language model", .figures = {}};
   auto& figures = section.figures;
-  if (question.shape && training.parameters == 0) training.parameters = gpt_parameters(*question.shape);
-  figures.push_back({"parameters", training.parameters / kBillion, "1e9", 3, question.shape ? "12 l h^2 (1 + ...)" : "given"});
+  const bool is_given = !question.shape || training.parameters > 0;
+  if (!is_given) training.parameters = gpt_parameters(*question.shape);
+  figures.push_back({"parameters", training.parameters / kBillion, "1e9", 3, is_given ? "given" : "12 l h^2 (1 + ...)"});
   if (question.shape && question.batch > 0) {
     const double step = gpt_step_flops(*question.shape, question.batch);
     figures.push_back({"FLOPs of a step", step / kPeta, "PFLOP", 3, "96 B s l h^2 (1 + s/(6 h) + V/(16 l h))"});
