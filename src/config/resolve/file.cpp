@@ -83,7 +83,9 @@ std::optional<std::string> configuration_file(const CommandLine& command_line) {
   throw ConfigError(
       "config",
       cat("the default file of --tutorial ", tutorial_name(command_line.tutorial), " does not exist: ", own, ", ", shared),
-      "Give --yaml_config FILE");
+      cat("Looked in ", std::filesystem::current_path().string(),
+          ". Give --yaml_config FILE, or start where the shipped folder config/ is: in the sources, or in share/welkin of an "
+          "installed folder"));
 }
 
 YamlDocument read_configuration(const std::string& path) {

@@ -111,7 +111,8 @@ void YamlBuilder::accept_key(const YamlScalar& scalar) {
   const auto [earlier, is_new] = frame.key_lines.emplace(frame.key, scalar.mark.line);
   if (is_new) return;
   fail(scalar.mark, cat("the key occurs twice in one mapping: key=", frame.key, ", first line=", earlier->second),
-       "Remove one of them; a preset overrides what it inherits without repeating it");
+       frame.is_merge ? "Merge several mappings by one list: <<: [*one, *two]"
+                      : "Remove one of them; a preset overrides what it inherits without repeating it");
 }
 
 void YamlBuilder::alias(std::string_view anchor, YamlMark mark) {

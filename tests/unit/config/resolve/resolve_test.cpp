@@ -2,9 +2,12 @@
 // Precedence, provenance, synonyms, batch sizes, the file level and what `None` means.
 #include "config/resolve/resolve.h"
 
+#include <filesystem>
+
 #include "config/draft/channel_settings.h"
 #include "config/draft/origin.h"
 #include "config/print/print.h"
+#include "core/text.h"
 #include "harness.h"
 
 namespace welkin::config {
@@ -189,9 +192,12 @@ TEST(Resolve, RefusesMissingFilesAndPresets) {
   EXPECT_THAT(test::config_error([] { resolve(test::command_line({"--yaml_config=/"}), 1); }),
               HasSubstr("the file cannot be read: /"));
   const test::YamlFile folder("");
-  EXPECT_THAT(test::config_error([] { resolve(test::command_line({"--tutorial=sc22"}), 1); }),
-              HasSubstr("the default file of --tutorial sc22 does not exist: config/sc22/UNet.yaml, config/UNet.yaml. Give "
-                        "--yaml_config FILE."));
+  EXPECT_THAT(
+      test::config_error([] { resolve(test::command_line({"--tutorial=sc22"}), 1); }),
+      HasSubstr(cat("the default file of --tutorial sc22 does not exist: config/sc22/UNet.yaml, config/UNet.yaml. Looked in ",
+                    std::filesystem::current_path().string(),
+                    ". Give --yaml_config FILE, or start where the shipped folder config/ is: in the sources, or in "
+                    "share/welkin of an installed folder.")));
 }
 
 // Any run with the file would meet "unknown key: loss.lr".

@@ -75,7 +75,9 @@ TEST(YamlDocument, RefusesWithFileAndLine) {
       {"a:\n  p: 1\n  q: 2\n  p: 3\n",
        "[config] f.yaml:4: the key occurs twice in one mapping: key=p, first line=2. Remove one of them"},
       {"a: 1\na: 2\n", "f.yaml:2: the key occurs twice in one mapping: key=a, first line=1"},
-      {"a: &a {}\nb:\n  <<: *a\n  <<: *a\n", "f.yaml:4: the key occurs twice in one mapping: key=<<"},
+      {"a: &a {}\nb:\n  <<: *a\n  <<: *a\n",
+       "f.yaml:4: the key occurs twice in one mapping: key=<<, first line=3. Merge several mappings by one list: <<: [*one, "
+       "*two]"},
       {"a: {}\n---\nb: {}\n", "f.yaml:2: a second document begins. Keep one document per file"},
       {"", "f.yaml: the file is empty. It must hold presets"},
       {"# nothing\n", "f.yaml: the file is empty"},
