@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <array>
 #include <charconv>
+#include <string_view>
 
 #include "core/error.h"
 #include "core/file.h"
@@ -59,6 +60,17 @@ std::string first_of(const std::vector<std::string>& names) {
   return cat(names.size(), names.empty() ? "" : cat(" (", join(first, " "), names.size() > 3 ? " ..." : "", ")"));
 }
 
+// SC23's model and DL4SCI25's differ in this key alone.
+std::string projection_hint(const std::vector<std::string>& lacking, const std::vector<std::string>& surplus) {
+  const auto any = [](const std::vector<std::string>& names, std::string_view ending) {
+    return std::ranges::any_of(names, [ending](const std::string& name) { return name.ends_with(ending); });
+  };
+  constexpr std::string_view kJoint = ".attn.qkv.weight", kSeparate = ".attn.q.weight";
+  if (any(lacking, kSeparate) && any(surplus, kJoint)) return "The file has joint projections, those of qkv=joint. ";
+  if (any(lacking, kJoint) && any(surplus, kSeparate)) return "The file has separate projections, those of qkv=separate. ";
+  return "";
+}
+
 void check_weights(const State& state, const CheckpointGroup& model) {
   std::vector<std::string> lacking, surplus, misshapen;
   for (const CheckpointTensor& wanted : model.tensors) {
@@ -76,12 +88,12 @@ void check_weights(const State& state, const CheckpointGroup& model) {
     }
   }
   if (lacking.empty() && surplus.empty() && misshapen.empty()) return;
-  throw CheckpointError(
-      "checkpoint",
-      cat("the weights are not those of this model: path=", state.path.string(), ", not stored=", first_of(lacking),
-          ", not wanted=", first_of(surplus), ", of another shape=", first_of(misshapen)),
-      "Give the configuration that the weights belong to; welkin ckpt inspect lists them. A run may begin with what fits: "
-      "--init_partial, and --init_map for other names");
+  throw CheckpointError("checkpoint",
+                        cat("the weights are not those of this model: path=", state.path.string(), ", not stored=",
+                            first_of(lacking), ", not wanted=", first_of(surplus), ", of another shape=", first_of(misshapen)),
+                        cat(projection_hint(lacking, surplus),
+                            "Give the configuration that the weights belong to; welkin ckpt inspect lists them. ",
+                            "A run may begin with what fits: --init_partial, and --init_map for other names"));
 }
 
 ImportedState imported_state(const State& state, const ImportOptions& options) {

@@ -173,6 +173,15 @@ class Weights(InterchangeCase):
         out = welkin("evaluate", self.run_folder, "--checkpoint", other, code=5)
         self.assertIn("the weights are not those of this model", out)
 
+    def test_weights_of_the_other_tutorials_attention_name_the_key(self):
+        separate, joint = self.folder / "separate.pt", self.folder / "joint.pt"
+        welkin("ckpt", "export", self.newest, separate, "--format", "pt")
+        run = train(self.folder, self.folder / "joint", "--num_iters", "1", "--set", "qkv=joint")
+        welkin("ckpt", "export", run, joint, "--format", "pt")
+        for folder, path, projections in ((run, separate, "separate"), (self.run_folder, joint, "joint")):
+            out = welkin("evaluate", folder, "--checkpoint", path, code=5)
+            self.assertIn(f"The file has {projections} projections, those of qkv={projections}. Give the configuration", out)
+
     def test_inspect_verify_and_damage(self):
         listing = welkin("ckpt", "inspect", self.newest)
         for word in ("format  welkin", "iteration: 7", "optimizer: Adam", "optimizer.exp_avg.", "xxh3", "mesh: ", "configuration:", "kernels.attention: ", "kernels.gemm: "):
