@@ -48,7 +48,8 @@ void apply_value(Draft& draft, const Key& key, const std::string& name, const Ya
     draft.misnamed.emplace(key.path, *misnamed);
     draft.rejected.erase(std::string(key.path));
   } else if (const auto problem = assign(draft.config, key, document, value)) {
-    draft.problems.add(source.place, cat(name, " ", *problem), cat("Meaning: ", key.summary));
+    draft.problems.add(source.place, cat(name, " ", *problem),
+                       cat(problem->starts_with("wants a list") ? "A list is written [a, b]. " : "", "Meaning: ", key.summary));
     draft.rejected.emplace(key.path);
   } else {
     draft.rejected.erase(std::string(key.path));
@@ -89,11 +90,12 @@ void apply_nested(Draft& draft, const std::string& name, const YamlDocument& doc
     apply_entry(draft, cat(name, ".", entry.key), document, entry.value, source);
 }
 
-// A string key takes the text as it stands, unless it is quoted or null.
+// A string key takes the text as it stands, unless it is quoted or null, or a map of the keys below it (lr_schedule, model).
 bool is_verbatim(const Setting& setting) {
   if (setting.key.starts_with("options.")) return true;
   const Key* key = find_key(setting.key);
   const std::string& text = setting.text;
+  if (text.starts_with('{') && is_key_prefix(setting.key)) return false;
   return key != nullptr && is_text(*key) && !text.empty() && text != "null" && text != "~" && text[0] != '\'' && text[0] != '"';
 }
 

@@ -213,6 +213,18 @@ TEST(Resolve, APresetWithTheNameOfAComponentIsRefusedByName) {
   EXPECT_THAT(resolve_error("base: {}\nmodel: {depht: 2}\n", {"--config=base"}), HasSubstr("unknown key: model.depht=2"));
 }
 
+TEST(Resolve, AMapOnTheCommandLineIsThatOfAFile) {
+  const auto set = [](const char* setting) { return resolve_text(test::kVitFile, {cat("--set=", setting)}).config; };
+  const RunConfig schedule = set("lr_schedule={start_lr: 1e-3, warmup_steps: 4}");
+  EXPECT_EQ(schedule.schedule.start_lr, 1e-3);
+  EXPECT_EQ(schedule.schedule.warmup_steps, 4);
+  EXPECT_EQ(schedule.optimizer.lr, 1e-3);
+  EXPECT_EQ(set("optimizer={optimizer: SGD, momentum: 0.5}").optimizer.momentum, 0.5);
+  EXPECT_EQ(set("weight_init={conv_scale: 0.5}").model.weight_init.conv_scale, 0.5);
+  EXPECT_THAT(resolve_error(test::kVitFile, {"--set=img_size=16,32"}),
+              HasSubstr("img_size wants a list, is a string (16,32). A list is written [a, b]. Meaning: latitudes"));
+}
+
 TEST(Resolve, NamesOfChannelsSayHowManyThereAre) {
   const auto chosen = [](const std::vector<std::string>& flags) { return test::resolve_text(test::kVitFile, flags).config; };
   RunConfig config = chosen({"--set=in_channels=[a, b, c]"});
