@@ -3,6 +3,8 @@
 
 #include <algorithm>
 #include <cmath>
+#include <string>
+#include <utility>
 
 #include "core/text.h"
 #include "plan/roofline.h"
@@ -112,27 +114,44 @@ std::vector<Section> lecture_sheet() {
           state_bytes_section("state of 175e9 parameters", 175 * kBillion), zero_section(kBillion, 64), intensity_section()};
 }
 
+namespace {
+
+// More decimals than usual where a small model's figure would have fewer than two digits.
+int decimals_for(double value, int usual) {
+  if (value <= 0 || value >= std::pow(10.0, 1 - usual)) return usual;
+  constexpr int kMost = 15;
+  return std::min(kMost, 1 - static_cast<int>(std::floor(std::log10(value))));
+}
+
+Figure small_or_large(std::string name, double value, std::string unit, int usual, std::string note) {
+  const int decimals = decimals_for(value, usual);
+  return {std::move(name), value, std::move(unit), decimals, std::move(note)};
+}
+
+}  // namespace
+
 std::vector<Section> language_model_sheet(const LanguageModelQuestion& question) {
   GptTraining training = question.training;
   Section section{.title = "language model", .figures = {}};
   auto& figures = section.figures;
   const bool is_given = !question.shape || training.parameters > 0;
   if (!is_given) training.parameters = gpt_parameters(*question.shape);
-  figures.push_back({"parameters", training.parameters / kBillion, "1e9", 3, is_given ? "given" : "12 l h^2 (1 + ...)"});
+  figures.push_back(
+      small_or_large("parameters", training.parameters / kBillion, "1e9", 3, is_given ? "given" : "12 l h^2 (1 + ...)"));
   if (question.shape && question.batch > 0) {
     const double step = gpt_step_flops(*question.shape, question.batch);
     figures.push_back({"FLOPs of a step", step / kPeta, "PFLOP", 3, "96 B s l h^2 (1 + s/(6 h) + V/(16 l h))"});
     if (training.flops_per_second > 0) {
-      figures.push_back(
-          {"time of a step", step / (training.devices * training.flops_per_second), "s", 2, devices_at_rate(training)});
+      figures.push_back(small_or_large("time of a step", step / (training.devices * training.flops_per_second), "s", 2,
+                                       devices_at_rate(training)));
     }
   }
   if (training.tokens > 0) {
     const double flops = training.flops_per_parameter * training.tokens * training.parameters;
-    figures.push_back({"FLOPs of the training", flops / kPeta / 86400, "PFLOP/s-days", 1,
-                       cat(training.flops_per_parameter, " per token and parameter")});
+    figures.push_back(small_or_large("FLOPs of the training", flops / kPeta / 86400, "PFLOP/s-days", 1,
+                                     cat(training.flops_per_parameter, " per token and parameter")));
     if (training.flops_per_second > 0) {
-      figures.push_back({"days to train", training_days(training), "days", 1, devices_at_rate(training)});
+      figures.push_back(small_or_large("days to train", training_days(training), "days", 1, devices_at_rate(training)));
     }
   }
   std::vector<Section> sheet{section, state_bytes_section("weights, gradients, optimizer", training.parameters)};

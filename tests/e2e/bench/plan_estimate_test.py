@@ -34,6 +34,15 @@ class PlanEstimate(unittest.TestCase):
         self.near(found["time of a step"], flops / (devices * rate))
         self.near(found["days to train"], 6 * tokens * parameters / (devices * rate) / 86400)
 
+    def test_a_small_model_has_digits(self):
+        text = self.estimate("--layers", 4, "--hidden", 256, "--vocabulary", 1000, "--sequence", 64, "--batch", 8, "--rate", 100, "--tokens", 1e8)
+        parameters = 12 * 4 * 256 ** 2 * (1 + 13 / (12 * 256) + 1064 / (12 * 4 * 256))
+        flops = 96 * 8 * 64 * 4 * 256 ** 2 * (1 + 64 / (6 * 256) + 1000 / (16 * 4 * 256))
+        training = 8 * 1e8 * parameters
+        for name, value in (("parameters", parameters / 1e9), ("time of a step", flops / 1e14), ("FLOPs of the training", training / 1e15 / 86400),
+                            ("days to train", training / 1e14 / 86400)):
+            self.assertRegex(text, rf"{name} +{value:.{1 - math.floor(math.log10(value))}f} ")
+
     def test_given_parameters_of_a_gpt_count(self):
         self.assertRegex(self.estimate("--layers", 10, "--hidden", 640, "--parameters", 2e9), r"parameters +2\.000 +1e9 +given")
         self.assertRegex(self.estimate("--layers", 10, "--hidden", 640), r"parameters +0\.083 +1e9 +12 l h\^2")
