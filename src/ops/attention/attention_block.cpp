@@ -21,6 +21,9 @@ double logit_scale(const at::Tensor& q) { return 1.0 / std::sqrt(static_cast<dou
 
 at::Tensor wide_form(const at::Tensor& x) { return x.scalar_type() == at::kDouble ? x : x.to(at::kFloat); }
 
+// Aten's kernels read the elements of a row as neighbours, whatever its strides say.
+at::Tensor with_neighbours_in_rows(const at::Tensor& x) { return x.stride(-1) == 1 ? x : x.contiguous(); }
+
 at::Tensor logits_of(const at::Tensor& q, const at::Tensor& k) {
   return at::matmul(wide_form(q).mul(logit_scale(q)), wide_form(k).transpose(-2, -1));
 }
@@ -67,7 +70,8 @@ AttentionBlockGradient attention_block_gradient(const at::Tensor& grad_out, cons
 
 AttentionBlock attention_block(const at::Tensor& q_BHND, const at::Tensor& k_BHMD, const at::Tensor& v_BHMD) {
   if (!q_BHND.is_cpu()) return reference::attention_block(q_BHND, k_BHMD, v_BHMD);
-  auto [out, lse] = at::_scaled_dot_product_flash_attention_for_cpu(q_BHND, k_BHMD, v_BHMD);
+  auto [out, lse] = at::_scaled_dot_product_flash_attention_for_cpu(
+      with_neighbours_in_rows(q_BHND), with_neighbours_in_rows(k_BHMD), with_neighbours_in_rows(v_BHMD));
   return {out, lse};
 }
 
@@ -75,7 +79,8 @@ AttentionBlockGradient attention_block_gradient(const at::Tensor& grad_out, cons
                                                 const at::Tensor& v_BHMD, const AttentionBlock& whole) {
   if (!q_BHND.is_cpu()) return reference::attention_block_gradient(grad_out, q_BHND, k_BHMD, v_BHMD, whole);
   auto [grad_q, grad_k, grad_v] = at::_scaled_dot_product_flash_attention_for_cpu_backward(
-      grad_out, q_BHND, k_BHMD, v_BHMD, whole.out, whole.lse, /*dropout_p=*/0.0, /*is_causal=*/false);
+      with_neighbours_in_rows(grad_out), with_neighbours_in_rows(q_BHND), with_neighbours_in_rows(k_BHMD),
+      with_neighbours_in_rows(v_BHMD), with_neighbours_in_rows(whole.out), whole.lse, /*dropout_p=*/0.0, /*is_causal=*/false);
   return {grad_q, grad_k, grad_v};
 }
 
