@@ -144,6 +144,31 @@ bool wants_eights(at::TensorList x, const at::Tensor& weight) {
   return weight.size(0) % kLeastChannels != 0 || weight.size(1) % kLeastChannels != 0;
 }
 
+// Whether the whole kernel lies in the finer box at any of its positions along an axis.
+bool reaches_inside(int64_t fine, int64_t coarse, int64_t kernel, int64_t stride, int64_t padding) {
+  const int64_t first = (padding + stride - 1) / stride;
+  return first < coarse && first * stride - padding + kernel <= fine;
+}
+
+// False where oneDNN of torch 2.11 makes the weight gradient in 16 bits: at a box that is so small along an axis that every
+// position of the kernel reaches over an edge, it reads and writes beyond its memory (on processors with AVX512-BF16 and without
+// AMX).
+bool is_safe_in_low_type(at::TensorList x, const at::Tensor& weight, const ConvolutionCall& call) {
+  const at::Tensor& first = x.front();
+  const bool is_low = first.scalar_type() == at::kBFloat16 || first.scalar_type() == at::kHalf;
+  if (!first.is_cpu() || !is_low || first.dim() != 5 || weight.dim() != 5) return true;
+  for (size_t a = 0; a < kBoxAxes; ++a) {
+    const auto dim = 2 + static_cast<int64_t>(a);
+    const int64_t kernel = weight.size(dim), stride = call.rule.stride[a], given = first.size(dim);
+    const int64_t before = call.rule.padding[a], both = before + call.rule.at_end()[a];
+    const bool is_down = call.kind == ConvolutionKind::Strided;
+    const int64_t fine = is_down ? given : (given - 1) * stride + kernel - both;
+    const int64_t coarse = is_down ? (given + both - kernel) / stride + 1 : given;
+    if (!reaches_inside(fine, coarse, kernel, stride, before)) return false;
+  }
+  return true;
+}
+
 // For a type that the processor does not multiply: computes in float32 and rounds once.
 at::Tensor widened_reference(at::TensorList x, const at::Tensor& weight, const at::Tensor& bias, const ConvolutionCall& call) {
   const AutocastGuard as_they_are(at::kCPU, std::nullopt);
@@ -197,7 +222,9 @@ at::Tensor box_convolution(at::TensorList x_in, const at::Tensor& weight, const 
     return BoxConvolution::apply(x.front(), x.size() == 2 ? std::optional(x.back()) : std::nullopt, weight, bias, call);
   }
   WELKIN_CHECK(!call.into.defined(), "only our own convolution writes into given memory");
-  if (upcasts_matmul(x.front().device(), x.front().scalar_type())) return widened_reference(x, weight, bias, call);
+  if (upcasts_matmul(x.front().device(), x.front().scalar_type()) || !is_safe_in_low_type(x, weight, call)) {
+    return widened_reference(x, weight, bias, call);
+  }
   if (wants_blocks(x, weight, bias, call)) return block_convolution(x, weight, bias, call);
   return box_convolution_of_aten(x, weight, bias, call);
 }
