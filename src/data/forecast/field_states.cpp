@@ -243,6 +243,13 @@ void FieldStates::find_times(const std::string& folder) {
   }
   const auto twice = std::ranges::adjacent_find(times_, std::ranges::greater_equal());
   if (twice == times_.end()) return;
+  for (int64_t i = 1; i < states_->num_files(); ++i) {
+    if (states_->file(i).member == states_->file(0).member) continue;
+    throw DataError("forecast",
+                    cat("the files of a folder are of several members of an ensemble: folder=", folder,
+                        ", member=", states_->file(0).member, ", other=", states_->file(i).member),
+                    "Give a folder with the files of one member: --states FOLDER");
+  }
   throw DataError("forecast",
                   cat("the files of a folder do not follow each other in time: folder=", folder,
                       ", time=", format_date(calendar_, *(twice + 1))),

@@ -170,6 +170,12 @@ class Forecast(ForecastCase):
         self.refused(USAGE, *new, "--time_step", "7h", parts=["the data have another step: --time_step=7h, step=6 h. Leave it out"])
         write_dated_fields(self.folder / "now/state.h5", epoch_seconds(2024, 2, 28, 18), steps=1)
         self.refused(USAGE, *new, "--states", self.folder / "now", "--time_step", "7h", parts=["the data have another step: --time_step=7h, step=6 h"])
+        for member in (0, 3):
+            path = write_dated_fields(self.folder / f"several/member{member}.h5", epoch_seconds(2024, 2, 28, 18), steps=2)
+            with h5py.File(path, "a") as file:
+                file.attrs["member"] = member
+        self.refused(DATA, *new, "--states", self.folder / "several", parts=["the files of a folder are of several members of an ensemble: folder=",
+                                                                             "member=0, other=3. Give a folder with the files of one member: --states FOLDER"])
         self.refused(USAGE, *new, "--perturb", "white", parts=["--perturb=white", "gaussian:amplitude"])
         self.refused(DATA, *new, "--perturb", "lagged", "--members", "40", parts=["there is no state of that time"])
         for name, values in (("latitude", LATITUDE + 1), ("calendar", "noleap")):
