@@ -179,7 +179,7 @@ LeadCalibration EnsembleCalibration::at(const std::string& variable, const data:
     const LeadCalibration& found = channel.calibrations[i];
     if (std::isfinite(found.factor) && found.factor > 0) return found;
     throw DataError("calibrate", cat("the scores say nothing of the spread at this lead: ", words),
-                    "Score more starts, or an ensemble whose members differ");
+                    "Score more starts, or an ensemble whose members differ, or leave the lead out of the forecast");
   }
   throw DataError("calibrate", cat("the scores have no such lead: ", words),
                   "Score forecasts that reach as far, in the same steps");

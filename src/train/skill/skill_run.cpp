@@ -44,7 +44,7 @@ std::vector<std::optional<int64_t>> starts_in(const data::ForecastFile& forecast
                       cat("two forecasts of other leads cannot be paired: path=", forecast.path().string(),
                           ", second=", second.path().string(), ", start=", date(*found), ", lead=", forecast.leads().text(lead),
                           ", valid=", date(one), " and ", date(other)),
-                      "Give forecasts whose steps are equally long");
+                      "Give forecasts that begin at the same lead, with steps that are equally long");
     }
   }
   if (any) return places;
