@@ -6,6 +6,7 @@ import shutil
 import subprocess
 import unittest
 
+import h5py
 import numpy as np
 import xarray
 
@@ -103,6 +104,16 @@ class Dimensions(IngestCase):
         early = TIMES - np.timedelta64(6, "h")
         self.expect(self.write(("time", "latitude", "longitude"), VALUES, time=("time", early, START), step=((), np.timedelta64(6, "h").astype("m8[ns]"), leads()[2]),
                                valid_time=("time", TIMES, VALID)))
+
+    def test_a_box_with_dimensions(self):
+        """As xarray and `welkin data convert` write it: not on levels, latitudes and longitudes."""
+        values = np.random.default_rng(1).standard_normal((8, 6, 6)).astype("f4")
+        path = self.root / "box.nc"
+        xarray.Dataset({"density": (("z", "y", "x"), values), "gas": (("z", "y", "x"), 2 * values)}, {"z": np.arange(8.0)}).to_netcdf(path)
+        self.ingest("--box", path, "--input", "density", "--target", "gas")
+        with h5py.File(self.out / "train.h5") as file:
+            offset, scale = (float(file["Nbody"].attrs[key][0]) for key in ("offset", "scale"))
+            rounds_to(file["Nbody"][0] * scale + offset, values, 4, scale=values)
 
     def test_members_without_numbers_and_unknown_axes(self):
         path = self.write(("number", "time", "latitude", "longitude"), np.stack([VALUES, VALUES + 1]), time=TIMES)

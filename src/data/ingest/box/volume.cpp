@@ -61,21 +61,21 @@ VolumeReader::VolumeReader(std::vector<InputFile> files, std::filesystem::path c
   }
 }
 
-// Packed integers and fields with coordinates are left to netCDF.
+// Packed numbers and fields on levels, latitudes and longitudes are left to netCDF.
 void VolumeReader::index_hdf5(size_t file) {
   const Hdf5File hdf5 = Hdf5File::open(files_[file].path);
   for (const auto& name : hdf5.dataset_names()) {
     const bool is_float = hdf5.dataset(name).dtype.starts_with("float");
-    const bool is_netcdf = hdf5.has_attribute(name, "scale_factor") || hdf5.has_attribute(name, "add_offset") ||
-                           hdf5.has_attribute(name, "DIMENSION_LIST");
-    if (is_float && !is_netcdf) places_.push_back({file, name});
-    has_other_fields_ = has_other_fields_ || is_netcdf;
+    const bool is_packed = hdf5.has_attribute(name, "scale_factor") || hdf5.has_attribute(name, "add_offset");
+    const bool has_dimensions = hdf5.has_attribute(name, "DIMENSION_LIST");
+    if (is_float && !is_packed) (has_dimensions ? dimensioned_ : places_).push_back({file, name});
+    has_other_fields_ = has_other_fields_ || is_packed || has_dimensions;
   }
 }
 
-std::optional<VolumeReader::Place> VolumeReader::find(const std::string& name) const {
+std::optional<VolumeReader::Place> VolumeReader::find(const std::vector<Place>& places, const std::string& name) {
   std::vector<Place> found;
-  for (const Place& place : places_) {
+  for (const Place& place : places) {
     if (place.dataset == name) return place;
     if (last_name(place.dataset) == name) found.push_back(place);
   }
@@ -90,12 +90,12 @@ std::optional<VolumeReader::Place> VolumeReader::find(const std::string& name) c
 }
 
 Volume VolumeReader::read(const std::string& name, const std::vector<int64_t>& shape) {
-  const auto place = find(name);
+  const auto place = find(places_, name);
   if (!particles_.empty() && !place && name == last_name(kParticleDensity)) return particle_density(particles_, cells_);
   if (!particles_.empty() && name.starts_with(kParticles)) {
     return name == kParticleDensity ? particle_density(particles_, cells_) : particle_mean(particles_, last_name(name), cells_);
   }
-  Volume volume = place ? read_dataset(*place, shape) : read_levels(name);
+  Volume volume = place ? read_dataset(*place, shape) : read_levels(name, shape);
   require_finite(volume, name);
   return volume;
 }
@@ -121,6 +121,7 @@ Volume VolumeReader::read_dataset(const Place& place, const std::vector<int64_t>
 void VolumeReader::fail_unknown(const std::string& name) const {
   std::set<std::string> names;
   for (const auto& place : places_) names.insert(place.dataset);
+  for (const auto& place : dimensioned_) names.insert(place.dataset);
   for (const auto& file : particles_) {
     const std::vector<std::string> fields = particle_fields(file);
     names.insert(fields.begin(), fields.end());
@@ -149,7 +150,7 @@ void VolumeReader::open_component(const std::string& name) {
   inventory_ = take_inventory(*component_, files_);
 }
 
-Volume VolumeReader::read_levels(const std::string& name) {
+Volume VolumeReader::read_levels(const std::string& name, const std::vector<int64_t>& shape) {
   if (!has_other_fields_) fail_unknown(name);
   if (!component_) open_component(name);
   std::map<double, const Field*> levels;
@@ -164,7 +165,10 @@ Volume VolumeReader::read_levels(const std::string& name) {
     }
     variable = field.variable;
   }
-  if (levels.empty()) fail_unknown(name);
+  if (levels.empty()) {  // dimensions of another kind, as z, y, x of xarray
+    if (const auto place = find(dimensioned_, name)) return read_dataset(*place, shape);
+    fail_unknown(name);
+  }
   const Variable& found = inventory_->variables[static_cast<size_t>(variable)];
   const Grid& grid = inventory_->grids[static_cast<size_t>(found.grid)];
   Volume volume{.shape = {static_cast<int64_t>(levels.size()), static_cast<int64_t>(grid.latitude.size()),

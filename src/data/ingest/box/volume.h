@@ -40,9 +40,9 @@ class VolumeReader {
     std::string dataset;
   };
   void index_hdf5(size_t file);
-  std::optional<Place> find(const std::string& name) const;
+  static std::optional<Place> find(const std::vector<Place>& places, const std::string& name);
   Volume read_dataset(const Place& place, const std::vector<int64_t>& shape) const;
-  Volume read_levels(const std::string& name);
+  Volume read_levels(const std::string& name, const std::vector<int64_t>& shape);
   void open_component(const std::string& name);
   [[noreturn]] void fail_unknown(const std::string& name) const;
 
@@ -50,7 +50,7 @@ class VolumeReader {
   std::filesystem::path component_path_;
   CheckHelper helper_;
   int64_t cells_;
-  std::vector<Place> places_;
+  std::vector<Place> places_, dimensioned_;  // plain; with dimensions that may be levels, latitudes and longitudes
   std::vector<std::filesystem::path> particles_;
   bool has_other_fields_ = false;  // not in plain HDF5: GRIB, netCDF
   std::optional<Component> component_;
