@@ -11,6 +11,7 @@
 #include "apps/python/run_facts.h"
 #include "config/flags/command_line.h"
 #include "core/error.h"
+#include "core/process/signal_stack.h"
 #include "core/text.h"
 #include "train/coupling/hosted_run.h"
 
@@ -64,6 +65,7 @@ std::string NativeTraining::config() const { return config_json(resolved_.config
 
 std::string NativeTraining::run() {
   const TrainingTurn turn;
+  const SignalStack stack;  // for the handlers of Python
   InterruptWatch interrupt(InterruptWatch::Watched::None);
   const Reachable reachable(mutex_, interrupt_, interrupt, is_stopped_);
   const train::RunOutcome outcome = train(interrupt);

@@ -66,13 +66,14 @@ void InterruptWatch::watch_all() {
 
 void InterruptWatch::watch(size_t index) {
   if (former_[index]) return;
+  if (!stack_) stack_.emplace();
   struct sigaction present {};
   sigaction(kWatched[index], nullptr, &present);
   if (kWatched[index] == SIGHUP && present.sa_handler == SIG_IGN) return;  // NOLINT: nohup has asked for it
   struct sigaction action {};
   action.sa_sigaction = welkin_on_interrupt;  // NOLINT: the signal interface
   sigemptyset(&action.sa_mask);
-  action.sa_flags = SA_RESTART | SA_SIGINFO;  // reads and writes in progress go on: the step is to finish
+  action.sa_flags = SA_RESTART | SA_SIGINFO | SA_ONSTACK;  // reads and writes in progress go on: the step is to finish
   sigaction(kWatched[index], &action, &former_[index].emplace());
   sigset_t now_heard;  // a launcher starts processes with SIGUSR1 blocked, which may have come meanwhile
   sigemptyset(&now_heard);

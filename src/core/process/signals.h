@@ -8,11 +8,14 @@
 #include <cstddef>
 #include <optional>
 
+#include "core/process/signal_stack.h"
+
 namespace welkin {
 
 // Installs the handlers while it lives and puts the former ones back; their signals are unblocked from then on. At most one
 // lives at a time; the code that runs the verb makes it and passes it down. A signal that repeats within 100 ms counts once:
-// the terminal and a launcher often both deliver the same Ctrl-C.
+// the terminal and a launcher often both deliver the same Ctrl-C. Handlers run on a stack of their own in the thread that makes
+// the watch, which is the one that computes, and destroys it.
 class InterruptWatch {
  public:
   // Requeue: SIGUSR1 alone, with which a batch system announces the end of a job. The others end the process as without a
@@ -36,6 +39,7 @@ class InterruptWatch {
   static constexpr std::array kWatched{SIGINT, SIGTERM, SIGUSR1, SIGHUP};
   void watch(size_t index);
 
+  std::optional<SignalStack> stack_;                                       // none without handlers
   std::array<std::optional<struct sigaction>, kWatched.size()> former_{};  // of those that are watched
 };
 

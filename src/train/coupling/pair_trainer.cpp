@@ -12,6 +12,7 @@
 #include "config/schema/builtin_models.h"
 #include "core/error.h"
 #include "core/file.h"
+#include "core/process/signal_stack.h"
 #include "core/text.h"
 #include "data/storage/stored_array.h"
 #include "train/coupling/hosted_run.h"
@@ -159,6 +160,7 @@ void PairTrainer::start() {
 
 void PairTrainer::run() {
   pthread_setname_np(pthread_self(), "welkin-train");
+  const SignalStack stack;  // for the handlers of the host
   try {
     outcome_ = run_hosted(
         {.resolved = resolved_, .registries = *registries_, .interrupt = interrupt_, .init_from = init_from_, .listener = this});

@@ -76,6 +76,39 @@ TEST(InterruptWatch, ItPutsTheFormerHandlersBack) {
   EXPECT_EQ(std::signal(SIGINT, SIG_DFL), SIG_IGN);
 }
 
+// A handler on the stack of a thread that computes would destroy what oneDNN keeps there (signal_stack.h).
+TEST(InterruptWatch, HandlersHaveAStackOfTheirOwn) {
+  stack_t stack{};
+  {
+    InterruptWatch watch(InterruptWatch::Watched::Requeue);
+    watch.watch_all();
+    ASSERT_EQ(sigaltstack(nullptr, &stack), 0);
+    EXPECT_EQ(stack.ss_flags & SS_DISABLE, 0);
+    for (const int number : {SIGINT, SIGTERM, SIGUSR1, SIGHUP}) {
+      struct sigaction action {};
+      ASSERT_EQ(sigaction(number, nullptr, &action), 0);
+      EXPECT_NE(action.sa_flags & SA_ONSTACK, 0) << number;
+    }
+    raise(SIGTERM);
+    EXPECT_EQ(watch.signal_number(), SIGTERM);
+  }
+  ASSERT_EQ(sigaltstack(nullptr, &stack), 0);
+  EXPECT_NE(stack.ss_flags & SS_DISABLE, 0);
+}
+
+TEST(SignalStack, AThreadKeepsTheOneThatItHas) {
+  const SignalStack outer;
+  stack_t before{}, within{}, after{};
+  sigaltstack(nullptr, &before);
+  {
+    const SignalStack inner;
+    sigaltstack(nullptr, &within);
+  }
+  sigaltstack(nullptr, &after);
+  EXPECT_EQ(within.ss_sp, before.ss_sp);
+  EXPECT_EQ(after.ss_sp, before.ss_sp);
+}
+
 TEST(InterruptWatch, WatchesSigusr1AloneUntilItWatchesAll) {
   std::signal(SIGTERM, SIG_IGN);
   {

@@ -3,14 +3,21 @@
 
 #include <ATen/TensorOperators.h>
 #include <ATen/ops/addmm.h>
+#include <ATen/ops/equal.h>
 #include <ATen/ops/linear.h>
 #include <gtest/gtest.h>
+#include <pthread.h>
+#include <signal.h>
 #include <torch/csrc/autograd/autograd.h>
 
 #include <algorithm>
 #include <array>
+#include <atomic>
+#include <chrono>
+#include <thread>
 
 #include "core/error.h"
+#include "core/process/signal_stack.h"
 #include "gradient_check.h"
 #include "ops/base/instruction_set.h"
 #include "ops/base/instruction_support.h"
@@ -101,6 +108,37 @@ TEST_F(GemmProviderTest, MklRoundsNothing) {
   EXPECT_THROW(set_float32_matmul(GemmProvider::Mkl, Float32Precision::Medium), ConfigError);
   set_float32_matmul(GemmProvider::Mkl, Float32Precision::High);
   EXPECT_EQ(gemm_provider(), GemmProvider::Mkl);
+}
+
+extern "C" void no_effect(int /*number*/) {}
+
+// oneDNN's kernels keep values far below the stack pointer: without a stack for handlers, signals corrupt the heap within
+// milliseconds.
+TEST_F(GemmProviderTest, SignalsDoNotDisturbAMatmul) {
+  if (cpu_has_amx_bf16()) GTEST_SKIP() << "oneDNN is not a provider on a CPU with AMX";
+  const SignalStack stack;
+  struct sigaction action {
+  }, former{};
+  action.sa_handler = no_effect;  // NOLINT: the signal interface
+  action.sa_flags = SA_RESTART | SA_ONSTACK;
+  ASSERT_EQ(sigaction(SIGURG, &action, &former), 0);
+  std::atomic<bool> is_over = false;
+  std::thread sender([&is_over, computing = pthread_self()] {
+    while (!is_over) {
+      pthread_kill(computing, SIGURG);
+      std::this_thread::sleep_for(std::chrono::microseconds(50));
+    }
+  });
+  set_gemm_provider(GemmProvider::OneDnn);
+  for (const auto& [rows, depth, width] : {std::array<int64_t, 3>{128, 64, 256}, {64, 128, 256}, {64, 128, 64}}) {
+    const at::Tensor x = tests::test_values({rows, depth}, 1).to(at::kFloat);
+    const at::Tensor w = tests::test_values({width, depth}, 2).to(at::kFloat);
+    const at::Tensor first = at::linear(x, w);
+    for (int i = 0; i < 2000; ++i) ASSERT_TRUE(at::linear(x, w).equal(first)) << rows << "x" << depth << "x" << width << " " << i;
+  }
+  is_over = true;
+  sender.join();
+  sigaction(SIGURG, &former, nullptr);
 }
 
 }  // namespace
