@@ -194,6 +194,17 @@ class Direct(IngestCase):
                     np.testing.assert_array_equal(file["latitude"][:], LAT)
                     np.testing.assert_array_equal(file["longitude"][:], LON)
 
+    def test_zarr_whose_first_time_is_zero(self):
+        """zarr-python 3 leaves a chunk of zeros out, and xarray gives whole numbers of version 2 no fill value."""
+        folder = self.root / "train"
+        folder.mkdir()
+        store = folder / "2001.zarr"
+        self.fields().to_zarr(store, zarr_format=2, consolidated=False, encoding={"time": {"chunks": (1,)}})
+        self.assertFalse((store / "time/0").exists())
+        self.assertIn("from 2001-02-27T18:00:00 to 2001-02-28T01:00:00, first step 3600 s", self.inspect(store))
+        (store / "time/3").unlink()
+        self.assertIn("not increasing after 2001-02-27T20:00:00", self.inspect(store))  # a time that is lost
+
     def check_predicted(self, folder, name):
         """A run of one step, and what the model was given: the values of the file where and when they belong, under their names."""
         done = self.check(folder, "--run_num", name, "--device", "cpu", dry=False)

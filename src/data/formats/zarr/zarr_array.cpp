@@ -167,16 +167,24 @@ class ZarrStoredArray : public StoredArray {
     return static_cast<std::byte*>(target.to) + place * (target.is_double ? 8 : 4);
   }
 
+  // zarr-python 3 writes no chunk of zeros, also where an array of version 2 has no fill value: the coordinate of a single start,
+  // member or level.
+  bool is_lone_value(const Extents& index) const {
+    if (array_.version != 2 || index.size() != 1) return false;
+    return std::min(array_.chunk[0], array_.shape[0] - index[0] * array_.chunk[0]) == 1;
+  }
+
   void fill_part(const std::filesystem::path& path, const Extents& index, const ArrayRegion& part, const ArrayRegion& region,
                  const ValueTarget& target) const {
     // Without its metadata the array itself is gone.
     const bool exists = file_size(folder_ / (array_.version == 2 ? ".zarray" : "zarr.json")).has_value();
-    if (!array_.fill || !exists) {
+    const auto fill = array_.fill ? array_.fill : is_lone_value(index) ? std::optional(0.0) : std::nullopt;
+    if (!fill || !exists) {
       throw DataError("data", cat("a chunk is missing: path=", chunk_source(path, index, 0)),
                       "Restore the file, or make the array again");
     }
     const Extents extent = part.extent(), still(extent.size(), 0);
-    copy_values({.from = reinterpret_cast<const std::byte*>(&*array_.fill),
+    copy_values({.from = reinterpret_cast<const std::byte*>(&*fill),
                  .type = {Dtype::F64, false},
                  .extent = extent,
                  .from_stride = still,

@@ -35,7 +35,7 @@ struct ZarrArray {
   Dtype dtype = Dtype::F32;
   ZarrEncoding encoding;  // not used with a shard
   std::optional<ZarrShard> shard;
-  std::optional<double> fill;  // of chunks without a file; none: they have to be there
+  std::optional<double> fill;  // of chunks without a file; none: they have to be there, but for a lone 0
   char separator = '.';
   bool has_prefix = false;  // chunk files are c/0/1, not 0/1
   bool is_text = false;     // the last axis is that of characters: it has no number in the names of chunk files
