@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 
 #include "core/error.h"
 #include "core/text.h"
@@ -23,6 +24,10 @@ ArrayFile open_forecast(const std::filesystem::path& path) {
   return open_field_file(path);
 }
 
+bool is_whole_number(double value) {
+  return value == std::trunc(value) && std::abs(value) <= std::numeric_limits<int32_t>::max();
+}
+
 }  // namespace
 
 ForecastFile::ForecastFile(const std::filesystem::path& path) : file_(open_forecast(path)) {
@@ -35,6 +40,8 @@ ForecastFile::ForecastFile(const std::filesystem::path& path) : file_(open_forec
     member_name_ = name;
     members_ = file_.array(name)->facts().num_values();
   }
+  if (!member_name_.empty()) member_numbers_ = numbers_of(member_name_);
+  if (!std::ranges::all_of(member_numbers_, is_whole_number)) member_numbers_.clear();
   level_name_ = level_axis_of(file_);
   latitude_ = numbers_of(latitude_name_), longitude_ = numbers_of(longitude_name_);
   read_times();

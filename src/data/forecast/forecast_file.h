@@ -33,6 +33,7 @@ class ForecastFile {
     return valid_times_[static_cast<size_t>(start)][static_cast<size_t>(lead)];
   }
   int64_t members() const { return members_; }
+  const std::vector<double>& member_numbers() const { return member_numbers_; }  // empty where they are no whole numbers
   const std::vector<double>& latitude() const { return latitude_; }
   const std::vector<double>& longitude() const { return longitude_; }
   int64_t height() const { return static_cast<int64_t>(latitude_.size()); }
@@ -68,6 +69,7 @@ class ForecastFile {
   std::vector<std::vector<int64_t>> valid_times_;
   ForecastLeads leads_;
   int64_t members_ = 1;
+  std::vector<double> member_numbers_;
   std::vector<double> latitude_, longitude_;
   GridTurn turn_;
   std::vector<std::string> without_units_;

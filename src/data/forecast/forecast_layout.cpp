@@ -115,8 +115,9 @@ void add_times(const ForecastLayout& layout, OutputFile& output) {
 
 void add_members(const ForecastLayout& layout, OutputFile& output) {
   if (layout.members == 1) return;
-  std::vector<double> numbers;
-  for (int64_t member = 0; member < layout.members; ++member) numbers.push_back(static_cast<double>(member));
+  std::vector<double> numbers = layout.member_numbers;
+  for (int64_t member = 0; layout.member_numbers.empty() && member < layout.members; ++member)
+    numbers.push_back(static_cast<double>(member));
   add_coordinate(output, "number", std::move(numbers),
                  {{"standard_name", text_attribute("realization")},
                   {"long_name", text_attribute("member of the ensemble")},

@@ -23,7 +23,8 @@ struct ForecastLayout {
   ForecastLeads leads;
   std::vector<std::vector<int64_t>> valid_times;  // (start, lead) seconds
   int64_t members = 1;
-  Attributes attributes;  // of the file: title, source, ...
+  std::vector<double> member_numbers{};  // whole ones; empty: from 0
+  Attributes attributes;                 // of the file: title, source, ...
 
   int64_t num_leads() const { return static_cast<int64_t>(leads.numbers.size()); }
 };

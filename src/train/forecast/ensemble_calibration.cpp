@@ -67,7 +67,7 @@ data::ForecastLayout layout_of(const data::ForecastFile& forecast, const Ensembl
   layout.latitude = forecast.latitude(), layout.longitude = forecast.longitude();
   layout.height = forecast.height(), layout.width = forecast.width();
   layout.calendar = forecast.calendar();
-  layout.members = forecast.members();
+  layout.members = forecast.members(), layout.member_numbers = forecast.member_numbers();
   layout.starts = forecast.starts();
   layout.leads = forecast.leads();
   for (int64_t start = 0; start < static_cast<int64_t>(layout.starts.size()); ++start) {

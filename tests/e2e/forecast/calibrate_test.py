@@ -98,6 +98,11 @@ class Calibrate(ForecastCase):
         for channel in CHANNELS:
             np.testing.assert_array_equal(got[channel].transpose(*own[channel].dims), own[channel])
 
+    def test_members_keep_their_numbers(self):
+        other = xarray.open_zarr(self.ensemble).load().assign_coords(number=[1, 2, 3, 4, 6])
+        output, _ = self.calibrate(self.write(other, f"numbers-{self.folder.name}.zarr"), "numbers.nc")
+        self.assertEqual(xarray.open_dataset(output).number.values.tolist(), [1, 2, 3, 4, 6])
+
     def test_smallest_values(self):
         output, _ = self.calibrate(self.ensemble, "bounded.zarr", "--at_least", "t2m=0.5,u10=-1")
         got, free = xarray.open_zarr(output).load(), xarray.open_zarr(self.calibrate(self.ensemble, "free.zarr")[0]).load()
