@@ -84,9 +84,10 @@ class UnlikeFiles(BadInputCase):
                 self.assert_refused(self.run_command([BINARY, "evaluate", folder, "--set", f"valid_data_path={self.data}/valid"]), code, whose + difference)
         forecast = [BINARY, "forecast", self.run_folder, "--from", "newest", "--steps", "1", "--output", self.root / "f.zarr"]
         write_file(self.data / "states/2018.h5")
-        for flags, difference in ((("--states", self.data / "valid"), "hours between input and target: 6 and 24"),
-                                  (("--states", self.data / "states", "--time_step", "1h"), "hours between input and target: 6 and 1")):
-            self.assert_refused(self.run_command([*forecast, *flags]), DATA, f"difference in {difference}")
+        self.assert_refused(self.run_command([*forecast, "--states", self.data / "valid"]), DATA,
+                            "difference in hours between input and target: 6 and 24")
+        self.assert_refused(self.run_command([*forecast, "--states", self.data / "states", "--time_step", "1h"]), USAGE,
+                            "the data have another step: --time_step=1h, step=6 h")
         (self.run_folder / "data.json").write_text("{")
         self.assert_refused(self.run_command(evaluate), DATA, f"the specification of the data is damaged: path={self.run_folder}/data.json",
                             "Restore it from a copy of the run")
