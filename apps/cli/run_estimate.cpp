@@ -51,22 +51,32 @@ train::DatasetFacts facts_of(const train::DatasetEntry& entry, const config::Run
   return {.shape = train::shape_of(dataset->spec()), .samples = dataset->size()};
 }
 
+template <typename Value, typename Make>
+const Value& made_once(EstimateMemo& memo, std::optional<Value>& place, const Make& make) {
+  const std::lock_guard lock(memo.mutex);
+  if (!place) place = make();
+  return *place;
+}
+
+// With its frozen parameters.
 const model::ModelPtr& model_of(const train::SetupSource& source, EstimateMemo& memo) {
-  const config::ModelConfig& config = source.config.model;
-  if (!memo.model) memo.model = source.registries.models.at(config.model).build(config, train::shape_of(source.spec));
-  return memo.model;
+  return made_once(memo, memo.model, [&] {
+    const config::RunConfig& config = source.config;
+    model::ModelPtr model = source.registries.models.at(config.model.model).build(config.model, train::shape_of(source.spec));
+    train::freeze_parameters(parallel::ParamTable::of(*model), config.optimizer.freeze);
+    return model;
+  });
 }
 
 int64_t frozen_parameters(const train::SetupSource& source, EstimateMemo& memo) {
-  const config::RunConfig& config = source.config;
-  if (config.optimizer.freeze.empty()) return 0;
-  if (memo.frozen_parameters) return *memo.frozen_parameters;
-  const auto table = parallel::ParamTable::of(*model_of(source, memo));
-  train::freeze_parameters(table, config.optimizer.freeze);
-  int64_t frozen = 0;
-  for (const parallel::ParamRow& row : table.rows()) frozen += row.local.requires_grad() ? 0 : row.local.numel();
-  memo.frozen_parameters = frozen;
-  return frozen;
+  if (source.config.optimizer.freeze.empty()) return 0;
+  const model::ModelPtr& model = model_of(source, memo);
+  return made_once(memo, memo.frozen_parameters, [&] {
+    int64_t frozen = 0;
+    const auto table = parallel::ParamTable::of(*model);
+    for (const parallel::ParamRow& row : table.rows()) frozen += row.local.requires_grad() ? 0 : row.local.numel();
+    return frozen;
+  });
 }
 
 // Channels of the newest input step that no prediction gives.
@@ -104,6 +114,7 @@ const EstimateMemo::ScheduleFacts& schedule_facts(const config::RunConfig& confi
                                                   const parallel::PassCosts& costs, const plan::RunFacts& facts,
                                                   EstimateMemo& memo) {
   const auto kind = config.parallel.pipeline_schedule;
+  const std::lock_guard lock(memo.mutex);
   const auto [found, is_new] = memo.schedules.try_emplace({kind, pipeline.ranks, pipeline.micros});
   if (is_new) {
     const parallel::Schedule schedule = parallel::make_schedule(kind, pipeline);
@@ -119,7 +130,6 @@ void add_pipeline(const train::SetupSource& source, const std::vector<parallel::
   if (ranges.empty()) return;
   const config::RunConfig& config = source.config;
   const auto& [model, table, segments, costs] = *source.outline;
-  train::freeze_parameters(table, config.optimizer.freeze);
   const double all_flops = std::accumulate(costs.begin(), costs.end(), 0.0);
   const auto all_parameters = static_cast<double>(table.num_parameters());
   const double all_trained = all_parameters - static_cast<double>(facts.frozen_parameters);
@@ -241,13 +251,15 @@ plan::RunEstimate estimate_of(const Application& application, const config::Comm
   }
   EstimateMemo own;
   EstimateMemo& memo = options.memo != nullptr ? *options.memo : own;
-  if (!memo.data) memo.data = facts_of(registries.datasets.at(config.data.dataset), config);
-  const train::DatasetFacts& data = *memo.data;
+  const train::DatasetFacts& data =
+      made_once(memo, memo.data, [&] { return facts_of(registries.datasets.at(config.data.dataset), config); });
   const data::SampleSpec spec = spec_of(data.shape);
   train::SetupSource source{config, registries, spec};
   const parallel::Mesh mesh = parallel::mesh_of(config.parallel, world);
-  if (mesh.size(parallel::Axis::Pp) > 1 && !memo.outline) memo.outline = train::outline_of(source);
-  source.outline = memo.outline ? &*memo.outline : nullptr;
+  if (mesh.size(parallel::Axis::Pp) > 1) {
+    const model::ModelPtr& model = model_of(source, memo);
+    source.outline = &made_once(memo, memo.outline, [&] { return train::outline_of(model, source); });
+  }
   const std::vector<parallel::StageRange> stages = train::checked_stages(mesh, source);
   const parallel::ContextMode mode =
       parallel::context_mode_of(config, data.shape, mesh, config.loop.device != config::DeviceChoice::Cpu);

@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <map>
+#include <mutex>
 #include <optional>
 #include <tuple>
 #include <vector>
@@ -18,10 +19,12 @@
 
 namespace welkin::apps {
 
-// What estimates of one model share, for a search over many layouts: filled in by the first that needs it.
+// What estimates of one model share, for a search over many layouts on several threads. The first that needs a member makes it,
+// under the mutex; afterwards it is only read.
 struct EstimateMemo {
+  std::mutex mutex;
   std::optional<train::DatasetFacts> data;
-  model::ModelPtr model;  // for names and shapes: nothing writes to its parameters, so they take no memory
+  std::optional<model::ModelPtr> model;  // for names and shapes: nothing writes to its parameters, so they take no memory
   std::optional<train::ModelOutline> outline;
   std::optional<int64_t> frozen_parameters;
   struct ScheduleFacts {

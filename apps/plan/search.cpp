@@ -127,8 +127,8 @@ class Search {
     std::atomic<size_t> next = 0;
     std::mutex mutex;
     int64_t done = 0;
+    EstimateMemo memo;
     const auto work = [&] {
-      EstimateMemo memo;
       for (size_t i = next++; i < meshes.size(); i = next++) {
         found[i] = search(meshes[i], memo);
         const std::lock_guard lock(mutex);

@@ -137,13 +137,6 @@ at::Tensor zero_sample(const SetupSource& source, const SampleShard& shard) {
   return at::zeros(sizes, at::TensorOptions(at::kFloat).device(source.device));
 }
 
-ModelOutline outline_of_model(const model::ModelPtr& model, const SetupSource& source) {
-  ModelOutline outline{.model = model, .table = parallel::ParamTable::of(*model), .segments = model->segments(), .costs = {}};
-  check_segments(outline.segments, outline.table, source.config.model.model);
-  outline.costs = parallel::segment_costs(outline.segments, cost_of(source.registries, source.config, source.spec));
-  return outline;
-}
-
 std::vector<parallel::StageRange> cut(const ModelOutline& outline, const config::ParallelConfig& config, int64_t stages) {
   if (config.pipeline_split.empty()) return parallel::balanced_stages(outline.costs, stages);
   return parallel::stages_of_text(config.pipeline_split, static_cast<int64_t>(outline.segments.size()), stages);
@@ -151,9 +144,11 @@ std::vector<parallel::StageRange> cut(const ModelOutline& outline, const config:
 
 }  // namespace
 
-ModelOutline outline_of(const SetupSource& source) {
-  return outline_of_model(
-      source.registries.models.at(source.config.model.model).build(source.config.model, shape_of(source.spec)), source);
+ModelOutline outline_of(const model::ModelPtr& model, const SetupSource& source) {
+  ModelOutline outline{.model = model, .table = parallel::ParamTable::of(*model), .segments = model->segments(), .costs = {}};
+  check_segments(outline.segments, outline.table, source.config.model.model);
+  outline.costs = parallel::segment_costs(outline.segments, cost_of(source.registries, source.config, source.spec));
+  return outline;
 }
 
 std::vector<parallel::StageRange> stages_of(const parallel::Mesh& mesh, const SetupSource& source) {
@@ -161,7 +156,9 @@ std::vector<parallel::StageRange> stages_of(const parallel::Mesh& mesh, const Se
   const config::RunConfig& config = source.config;
   check_options(config);
   check_micro_batches(config, mesh.size(parallel::kDp));
-  const ModelOutline own = source.outline == nullptr ? outline_of(source) : ModelOutline();
+  ModelOutline own;
+  if (source.outline == nullptr)
+    own = outline_of(source.registries.models.at(config.model.model).build(config.model, shape_of(source.spec)), source);
   const ModelOutline& outline = source.outline == nullptr ? own : *source.outline;
   auto stages = cut(outline, config.parallel, mesh.size(parallel::Axis::Pp) * config.parallel.chunks());
   check_sites(*outline.model, outline.segments, config);
@@ -171,7 +168,7 @@ std::vector<parallel::StageRange> stages_of(const parallel::Mesh& mesh, const Se
 }
 
 std::vector<parallel::StageRange> cut_model(const model::ModelPtr& model, const SetupSource& source, int64_t stages) {
-  return cut(outline_of_model(model, source), source.config.parallel, stages);
+  return cut(outline_of(model, source), source.config.parallel, stages);
 }
 
 std::vector<parallel::TiedStages> tied_stages_of(const std::vector<parallel::StageRange>& stages,

@@ -22,7 +22,7 @@ struct ModelOutline {
   std::vector<model::Segment> segments;
   std::vector<double> costs;  // of the segments
 };
-ModelOutline outline_of(const SetupSource& source);
+ModelOutline outline_of(const model::ModelPtr& model, const SetupSource& source);
 
 // The stages as configured, or by the costs of the model; empty if the mesh has no pipeline. ConfigError if the model cannot be
 // cut so, if the schedule cannot take the micro-batches of a step, and for options that exclude a pipeline.
