@@ -37,10 +37,10 @@ int64_t milliseconds_now() {
 class AppendLock {
  public:
   explicit AppendLock(const FileDescriptor& file) : file_(file) {
-    constexpr double kPatience_s = 1;
+    constexpr double kPatienceSeconds = 1;
     const Stopwatch waited;
     while (!(is_held_ = set(F_WRLCK)) && (errno == EAGAIN || errno == EACCES || errno == EINTR)) {
-      if (waited.seconds() > kPatience_s) return;
+      if (waited.seconds() > kPatienceSeconds) return;
       std::this_thread::sleep_for(std::chrono::milliseconds(2));
     }
   }

@@ -84,7 +84,7 @@ class ScaleFinder {
     }
     // An array of another shape may have the name, or an axis of another length.
     for (int number = 1;; ++number) {
-      const std::string place = cat(own, name, number == 1 ? "" : cat("_", number));
+      std::string place = cat(own, name, number == 1 ? "" : cat("_", number));
       if (!is_taken(place) && placeholders_.try_emplace(place, length).first->second == length) return place;
     }
   }
